@@ -109,8 +109,12 @@ impl Worker {
         self.set_clock(now);
         let Reply { token, status, body } = reply;
         let fetch = || Some(body.clone());
-        let answer =
-            port::Answer { status: Some(*status), size: body.len(), body: &fetch, etag: &|| None };
+        let answer = port::Answer {
+            status: Some(*status),
+            size: body.len(),
+            body: &fetch,
+            header: &|_| None,
+        };
         self.host.take_all(self.root.on_reply(*token, &answer, &self.worker, &self.host));
         self.resumed()
     }

@@ -68,7 +68,11 @@ const TIMEOUT: Micros = SECOND;
 const MAX_SIZE: usize = 1 << 20;
 
 /// Headers that other keys set.
-const RESERVED: Reserved = &[("host", "; use `authority`")];
+const RESERVED: Reserved = &[
+    ("host", "; use `authority`"),
+    ("x-diana-gateway", ": Diana sets it"),
+    ("x-diana-document", ": Diana sets it"),
+];
 
 /// Reads `remote`.
 pub fn read(top: &Fields<'_>) -> Option<Remote> {

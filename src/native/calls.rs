@@ -29,8 +29,8 @@ pub(crate) struct CallId {
 pub(crate) struct CallReply {
     pub(crate) status: Option<u16>,
     pub(crate) body: Vec<u8>,
-    /// The value of its header `etag`.
-    pub(crate) etag: Option<Vec<u8>>,
+    /// Those of its headers that are read.
+    pub(crate) headers: Vec<(&'static str, Vec<u8>)>,
 }
 
 /// A call without a reply.
@@ -136,8 +136,8 @@ pub(crate) fn make(root: u32, config: &ConfigCall) -> Vec<(CallId, CallReply)> {
             Err(why) => {
                 calls.sent.remove(position);
                 calls.record(&call.destination, Reachability::Lacking, why);
-                let (status, body, etag) = (Some(UNAVAILABLE), Vec::new(), None);
-                failed.push((caller, CallReply { status, body, etag }));
+                let (status, body, headers) = (Some(UNAVAILABLE), Vec::new(), Vec::new());
+                failed.push((caller, CallReply { status, body, headers }));
             }
         }
     }

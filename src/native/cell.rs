@@ -151,11 +151,15 @@ impl WorkerState {
 
     /// Processes replies, and runs the timers that are due.
     pub(crate) fn tick(&mut self) {
-        for (call, CallReply { status, body, etag }) in self.host.take_replies() {
+        for (call, CallReply { status, body, headers }) in self.host.take_replies() {
             let CallId { root: number, token, .. } = call;
             if let Some(root) = self.roots.get_mut(&number) {
                 let (size, body) = (body.len(), || Some(body.clone()));
-                let answer = Answer { status, size, body: &body, etag: &|| etag.clone() };
+                let header = |name: &str| {
+                    let mut found = headers.iter().filter(|(known, _)| *known == name);
+                    found.next().map(|(_, value)| value.clone())
+                };
+                let answer = Answer { status, size, body: &body, header: &header };
                 let host = HostCall::new(number, &self.host);
                 self.host.keep(root.on_reply(token, &answer, &self.worker, &host));
             }

@@ -58,6 +58,6 @@ pub fn reply(number: usize, redis: impl FnOnce(&[u8]) -> Vec<u8>) {
         (number < calls.len()).then(|| calls.remove(number))
     };
     if let Some((call, body, deliver)) = kept {
-        deliver(call, CallReply { status: Some(200), body: redis(&body), etag: None });
+        deliver(call, CallReply { status: Some(200), body: redis(&body), headers: Vec::new() });
     }
 }

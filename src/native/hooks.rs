@@ -15,6 +15,7 @@ use crate::filter::{self, HttpFilter};
 use crate::{calls, cell, config, metrics, response};
 use diana_policy::OnFault;
 use diana_policy::headers::Headers;
+use diana_policy::port::ANSWER_HEADERS;
 use diana_worker::Next;
 
 /// The filter of a stream. `None` if it could not be created.
@@ -99,12 +100,13 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_config_http_callout_done(
         };
         let status =
             header(b":status").and_then(|status| str::from_utf8(status).ok()?.parse().ok());
-        let etag = header(b"etag").map(<[u8]>::to_vec);
+        let read = |name: &'static str| Some((name, header(name.as_bytes())?.to_vec()));
+        let read = ANSWER_HEADERS.into_iter().filter_map(read).collect();
         let body: Vec<u8> =
             chunks.iter().flat_map(|chunk| unsafe { chunk.bytes() }).copied().collect();
         let status = status.filter(|_| result == SUCCESS);
         let call = calls::take(config.number, id, status)?;
-        cell::deliver(call, CallReply { status, body, etag });
+        cell::deliver(call, CallReply { status, body, headers: read });
         Some(())
     });
 }

@@ -356,6 +356,13 @@ impl Environment for HostCall<'_> {
         std::env::var(name).ok()
     }
 
+    /// As the command line of Envoy has it: no callback of Envoy returns the node.
+    fn node(&self) -> Option<String> {
+        let mut arguments = std::env::args_os();
+        arguments.find(|argument| argument == "--service-node")?;
+        arguments.next()?.into_string().ok()
+    }
+
     fn has_secrets(&self) -> bool {
         abi::has_secrets()
     }

@@ -44,7 +44,7 @@ pub(crate) fn send(
         let rest = Duration::from_micros(ends_at.saturating_sub(clock::monotonic()));
         let replied = timeout(rest, exchange(&pipe, &body, has_had_requests)).await.ok().flatten();
         let (status, reply) = replied.unzip();
-        deliver(id, CallReply { status, body: reply.unwrap_or_default(), etag: None });
+        deliver(id, CallReply { status, body: reply.unwrap_or_default(), headers: Vec::new() });
     });
     Ok(())
 }

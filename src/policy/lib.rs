@@ -11,6 +11,7 @@ mod actor;
 pub mod ban;
 pub mod bloom;
 pub mod decision;
+pub mod gateways;
 pub mod headers;
 mod host;
 pub mod json;

@@ -122,6 +122,11 @@ pub trait Environment {
     /// The value of a variable. `None` if it is absent or not text.
     fn variable(&self, name: &str) -> Option<String>;
 
+    /// The id of the host's node in its control plane. `None` if it is not known.
+    fn node(&self) -> Option<String> {
+        None
+    }
+
     /// Returns true if the host has secrets.
     fn has_secrets(&self) -> bool {
         false
@@ -197,9 +202,18 @@ pub struct Answer<'a> {
     pub size: usize,
     /// Reads the body, if the host still has it.
     pub body: &'a dyn Fn() -> Option<Vec<u8>>,
-    /// Reads the value of the header `etag`, if the reply has one.
-    pub etag: &'a dyn Fn() -> Option<Vec<u8>>,
+    /// Reads the value of one of [`ANSWER_HEADERS`], if the reply has it.
+    pub header: &'a dyn Fn(&str) -> Option<Vec<u8>>,
 }
+
+/// The header of a reply with the server's name for its document.
+pub const TAG: &str = "etag";
+
+/// The header of a reply with the number of gateways that share the limits of the fleet.
+pub const GATEWAYS: &str = "x-diana-gateways";
+
+/// The headers of a reply that are read.
+pub const ANSWER_HEADERS: [&str; 2] = [TAG, GATEWAYS];
 
 /// Destination of metrics. Each call has the values of the metric's labels.
 pub trait Metrics {

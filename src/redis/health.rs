@@ -6,6 +6,7 @@
 
 use super::breaker::Breaker;
 use super::shard::Shard;
+use diana_policy::gateways::GatewayCount;
 use diana_policy::key::Seed;
 use diana_policy::port::SharedData;
 use diana_policy::time::{self, Micros, SECOND};
@@ -14,17 +15,13 @@ use diana_policy::words;
 /// The maximum interval between calls of a gateway to the first shard, which counts the gateways.
 const BEAT: Micros = SECOND;
 
-/// How long Redis must report fewer gateways, without a failure, until that number is assumed.
-/// Redis forgets gateways that cannot reach it, and all of them if it loses its data.
-const STEADY: Micros = 5 * SECOND;
-
 /// Lost writes in a row before an update is given up.
 const ATTEMPTS: usize = 100;
 
-/// The first shard's knowledge of the fleet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// A report of the first shard about the fleet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KnownFleet {
-    /// Active gateways; 0 before Redis's first reply.
+    /// Active gateways.
     pub(super) gateways: u64,
     /// Whether some of them have another number of shards.
     pub(super) is_apart: bool,
@@ -36,9 +33,9 @@ pub(super) struct Health {
     /// The gateway's number in Redis; 0 if it has none yet.
     pub(super) gateway: u64,
     /// The gateways that share Redis.
-    pub(super) fleet: KnownFleet,
-    /// Since when Redis has reported fewer gateways, and how many at most; zeros if it does not.
-    fewer: (Micros, u64),
+    pub(super) gateways: GatewayCount,
+    /// Whether some of them have another number of shards.
+    pub(super) is_apart: bool,
     /// When the next call to the first shard is due.
     beat: Micros,
     /// The fleet's secret seed, once Redis has sent it.
@@ -100,11 +97,10 @@ impl Health {
                 known.push(one);
             }
         }
-        let fleet = KnownFleet { gateways: *gateways, is_apart: *apart > 0 };
         Health {
             gateway: *gateway,
-            fleet,
-            fewer: (*fewer_since, *fewer),
+            gateways: GatewayCount::of([*gateways, *fewer_since, *fewer]),
+            is_apart: *apart > 0,
             beat: *beat,
             seed: (*k0, *k1),
             breakers: known,
@@ -112,9 +108,9 @@ impl Health {
     }
 
     fn words(&self) -> Vec<u64> {
-        let Health { gateway, fleet, fewer: (since, fewer), beat, seed: (k0, k1), breakers } = self;
-        let KnownFleet { gateways, is_apart } = *fleet;
-        let mut words = vec![*gateway, gateways, is_apart.into(), *since, *fewer, *beat, *k0, *k1];
+        let Health { gateway, gateways, is_apart, beat, seed: (k0, k1), breakers } = self;
+        let [gateways, since, fewer] = gateways.words();
+        let mut words = vec![*gateway, gateways, (*is_apart).into(), since, fewer, *beat, *k0, *k1];
         for (shard, breaker) in breakers {
             words.push(shard.number().into());
             words.extend(breaker.words());
@@ -135,29 +131,19 @@ impl Health {
     }
 
     /// Takes a report of Redis about the fleet. Before the first one, `least` gateways are assumed.
-    /// A smaller number counts only after Redis has reported it for a while without a failure.
     /// Returns true if the record changed.
     pub(super) fn count(&mut self, reported: KnownFleet, least: u64, now: Micros) -> bool {
-        let before = (self.fleet, self.fewer);
-        let known = if self.fleet.gateways == 0 { least } else { self.fleet.gateways };
-        let (since, fewer) = match self.fewer {
-            (1.., fewer) if self.fewer.0 <= now => (self.fewer.0, fewer.max(reported.gateways)),
-            _ => (now.max(1), reported.gateways),
-        };
-        self.fleet = KnownFleet { gateways: known.max(reported.gateways), ..reported };
-        self.fewer = (since, fewer);
-        if reported.gateways >= known {
-            self.fewer = (0, 0);
-        } else if now.saturating_sub(since) >= STEADY {
-            self.fleet.gateways = fewer;
-            self.fewer = if fewer > reported.gateways { (now, reported.gateways) } else { (0, 0) };
-        }
-        (self.fleet, self.fewer) != before
+        let before = (self.gateways, self.is_apart);
+        self.gateways.count(reported.gateways, least, now);
+        self.is_apart = reported.is_apart;
+        (self.gateways, self.is_apart) != before
     }
 
     /// Records that Redis did not answer about the fleet. Returns true if the record changed.
     pub(super) fn miss(&mut self) -> bool {
-        std::mem::take(&mut self.fewer) != (0, 0)
+        let before = self.gateways;
+        self.gateways.miss();
+        self.gateways != before
     }
 
     /// When the next call to the first shard is due.

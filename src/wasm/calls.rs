@@ -11,7 +11,7 @@ use super::shared::HostSharedData;
 use super::{raw, stats};
 use diana_policy::Metric;
 use diana_policy::port::{
-    Answer, Call, Callout, Destination, Environment, Metrics, Request, SharedData,
+    Answer, Call, Callout, Destination, Environment, Metrics, Property, Request, SharedData,
 };
 use diana_policy::time::Micros;
 use diana_worker::host::{Clocks, Host, Level, Log};
@@ -145,16 +145,21 @@ impl Environment for HostEnvironment {
     fn variable(&self, name: &str) -> Option<String> {
         std::env::var(name).ok()
     }
+
+    fn node(&self) -> Option<String> {
+        let id = raw::property(Property::new(&["xds", "node", "id"]).encoded())?;
+        String::from_utf8(id).ok()
+    }
 }
 
 /// Reads the reply that the host reports. `headers` is the number of its headers, `size` the length
 /// of its body in bytes. The SDK panics if a header is read when there are none.
 pub(super) fn answer<T>(headers: usize, size: usize, read: impl FnOnce(&Answer<'_>) -> T) -> T {
-    let header = |name| match headers {
+    let header = |name: &str| match headers {
         0 => None,
         _ => hostcalls::get_map_value_bytes(MapType::HttpCallResponseHeaders, name).ok()?,
     };
     let status = header(":status").and_then(|it| std::str::from_utf8(&it).ok()?.parse().ok());
     let body = || hostcalls::get_buffer(BufferType::HttpCallResponseBody, 0, size).ok()?;
-    read(&Answer { status, size, body: &body, etag: &|| header("etag") })
+    read(&Answer { status, size, body: &body, header: &header })
 }

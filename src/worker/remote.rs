@@ -7,6 +7,7 @@
 mod call;
 mod document;
 mod head;
+mod in_force;
 mod lead;
 mod validate;
 use diana_config::Reader;
@@ -15,8 +16,10 @@ use diana_policy::port::{Answer, Call, Callout, Environment, SharedData};
 use diana_policy::remote::{Own, Remote};
 use diana_policy::time::{self, Micros, SECOND};
 use diana_policy::{Metric, Policy};
-use document::Unusable;
+use document::{Fetched, Unusable};
 use head::Head;
+use in_force::InForce;
+pub use in_force::{SILENT, YOUNG};
 
 /// Interval of reading shared data, in ticks.
 pub const READ_INTERVAL: Micros = SECOND / 4;
@@ -38,6 +41,8 @@ pub struct Poller {
     call: Call,
     /// Key of the [`Head`].
     head: String,
+    /// Key of the [`InForce`].
+    in_force: String,
     /// Key of the last valid document.
     document: String,
     /// Key of the last document that a worker of this release received, after its version.
@@ -48,6 +53,8 @@ pub struct Poller {
     configured_at: Micros,
     /// The version of the current document. 0 is none.
     version: u64,
+    /// The version of the document whose rules decide about requests. 0 is none.
+    applied: u64,
     /// The version of a document that this worker cannot parse, and another one could.
     unreadable: u64,
     /// The tag of the last document that this worker received and did not refuse.
@@ -96,6 +103,8 @@ pub struct PollOutcome {
     pub count: Option<Metric>,
     /// Change of the number of workers with a remote document.
     pub in_force: i64,
+    /// The number of gateways that share the limits of the fleet. 0 if it is not known.
+    pub gateways: u64,
     /// Log lines about successes.
     pub successes: Vec<String>,
     /// Log lines about failures.
@@ -123,6 +132,7 @@ impl Poller {
         let key = |what| format!("diana/1/{namespace}/remote/{source:016x}/{what}");
         Ok(Poller {
             head: key("head"),
+            in_force: key("in_force"),
             document: key("document"),
             received: key(concat!("received/", env!("CARGO_PKG_VERSION"))),
             settings: call::settings(&remote, &own, &call),
@@ -132,6 +142,7 @@ impl Poller {
             id,
             configured_at,
             version: 0,
+            applied: 0,
             unreadable: 0,
             tag: None,
             pending: None,
@@ -170,10 +181,13 @@ impl Poller {
         let interval = if self.is_new(access.now) { FIRST_READ_INTERVAL } else { READ_INTERVAL };
         self.next = access.now + interval;
         let (mut head, number) = Head::read(access.data, &self.head);
+        let in_force = InForce::update(access.data, &self.in_force, &|record| {
+            record.set(self.id, self.applied, head.version, access.now);
+        });
         let mut outcome = if ![0, self.version, self.unreadable].contains(&head.version) {
             self.apply_document(head, number, access)
         } else if self.lead(&mut head, number, access) {
-            self.poll(&head, access)
+            self.poll(&head, &in_force, access)
         } else {
             PollOutcome::default()
         };
@@ -181,7 +195,13 @@ impl Poller {
             self.is_counted = true;
             outcome.in_force = 1;
         }
+        outcome.gateways = in_force.gateways.known;
         outcome
+    }
+
+    /// The rules of the latest outcome decide about requests from now on.
+    pub fn apply(&mut self) {
+        self.applied = self.version;
     }
 
     /// Processes the reply to a call of this worker.
@@ -194,11 +214,29 @@ impl Poller {
         match self.pending.take_if(|call| call.token == token) {
             Some(PendingPoll { sent, tagged, .. }) => {
                 let reply = document::read(&self.remote, answer, tagged);
+                let gateways = self.count_gateways(&reply, answer, access);
                 let due = self.due(sent, reply.as_ref().err(), access.now);
-                self.conclude(reply, due, access)
+                PollOutcome { gateways, ..self.conclude(reply, due, access) }
             }
             None => PollOutcome::default(),
         }
+    }
+
+    /// Takes the number of gateways in a reply. Returns the known one.
+    fn count_gateways(
+        &self,
+        reply: &Result<Fetched, Unusable>,
+        answer: &Answer<'_>,
+        access: &Access<'_>,
+    ) -> u64 {
+        let reported = document::gateways(answer);
+        let record =
+            InForce::update(access.data, &self.in_force, &|record| match (reply, reported) {
+                (Err(Unusable::Failed(_)), _) => record.gateways.miss(),
+                (_, Some(gateways)) => record.gateways.count(gateways, 1, access.now),
+                _ => {}
+            });
+        record.gateways.known
     }
 
     /// When the poll after the one of `sent` is due: gateways that start together take turns. Soon,
@@ -215,9 +253,10 @@ impl Poller {
         self.version == 0 && now < self.configured_at.saturating_add(FIRST)
     }
 
-    /// Change of the number of workers with a remote document when this one ends: 0 or −1.
+    /// Ends the poller. Returns the change of the number of workers with a remote document: 0 or −1.
     #[must_use]
-    pub fn retire(&self) -> i64 {
+    pub fn retire(&self, data: &dyn SharedData) -> i64 {
+        InForce::update(data, &self.in_force, &|record| record.remove(self.id));
         -i64::from(self.is_counted)
     }
 

@@ -128,7 +128,7 @@ impl Root {
 
     fn retire_poller(&mut self, host: &dyn Host) {
         if let Some(poller) = self.poller.take() {
-            self.count_in_force(poller.retire(), host);
+            self.count_in_force(poller.retire(&*host.data()), host);
         }
     }
 
@@ -176,6 +176,9 @@ impl Root {
         self.retire_poller(host);
         self.poller = poller.map(Box::new);
         let replaced = self.replace(last_good.unwrap_or(policy), worker, host);
+        if replaced.is_ok() {
+            self.poller.iter_mut().for_each(|poller| poller.apply());
+        }
         worker.schedule(host);
         replaced
     }
@@ -213,6 +216,7 @@ impl Root {
             if let Err(why) = self.replace(policy, worker, host) {
                 return host.log(Level::Error, &why);
             }
+            self.poller.iter_mut().for_each(|poller| poller.apply());
             count(Metric::RemoteApplied);
         }
     }

@@ -26,7 +26,7 @@ pub use certificates::Certificates;
 pub use client::{Client, exchange, request};
 pub use clock::Clock;
 pub use config_server::{ConfigServer, Exchange, ServerResponse};
-pub use envoy::{Envoy, assert_no_trap, start_all, validate};
+pub use envoy::{Envoy, NODE, assert_no_trap, start_all, validate};
 pub use http2::{Http2, Outcome};
 pub use open_load::{Hit, OpenLoad};
 pub use port::free as free_port;

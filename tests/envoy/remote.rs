@@ -5,7 +5,11 @@ mod tags;
 
 use std::time::Duration;
 
-use crate::harness::{ConfigServer, Envoy, Gateway, ServerResponse, assert_no_trap, eventually};
+use diana_worker::remote::version_of;
+
+use crate::harness::{
+    ConfigServer, Envoy, Gateway, NODE, ServerResponse, assert_no_trap, eventually,
+};
 
 /// A document of this name: one rule that counts, and one that identifies the current document.
 pub fn document(name: &str, rpu: u32) -> String {
@@ -82,6 +86,35 @@ fn rules_arrive_when_the_server_comes_up() {
     drop(config_server);
     wait_for_line(&envoy, "if it cannot connect");
     assert_eq!(in_force(&envoy).as_deref(), Some("up"));
+    envoy.assert_unharmed();
+}
+
+/// On each Envoy and in both modules.
+#[test]
+fn polls_name_the_gateway_and_its_document() {
+    let good = document("good", 10);
+    let config_server = ConfigServer::start(ServerResponse::Text(good.clone()));
+    let envoy = gateway(config_server.port).workers(2).start();
+    let version = |text: &str| format!("{:016x}", version_of(text.as_bytes()));
+    let header = |name: &str| {
+        let prefix = format!("{name}: ");
+        let latest = config_server.requests().pop()?;
+        latest.lines().find_map(|line| line.strip_prefix(&prefix)).map(str::to_owned)
+    };
+    let names = |wanted: String| {
+        eventually(&format!("a poll that names {wanted}"), || {
+            (header("x-diana-document").as_ref() == Some(&wanted)).then_some(())
+        });
+        assert_eq!(header("x-diana-gateway").as_deref(), Some(NODE));
+    };
+    names(version(&good));
+    let bad = "limits: [{Url: /, rules: [{actor: all, unit: dya}]}]";
+    config_server.respond_with(ServerResponse::Text(bad.into()));
+    names(format!("{} refused={}", version(&good), version(bad)));
+    let better = document("better", 10);
+    config_server.respond_with(ServerResponse::Text(better.clone()));
+    names(version(&better));
+    assert!((0..20).all(|_| in_force(&envoy).as_deref() == Some("better")), "in all workers");
     envoy.assert_unharmed();
 }
 

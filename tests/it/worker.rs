@@ -109,7 +109,7 @@ impl Thread {
 
     pub fn answer(&mut self, root: u32, token: u32, status: Option<u16>, body: &[u8]) {
         let fetch = || Some(body.to_vec());
-        let answer = Answer { status, size: body.len(), body: &fetch, etag: &|| None };
+        let answer = Answer { status, size: body.len(), body: &fetch, header: &|_| None };
         let steps = self.call(root, |it, worker, host| it.on_reply(token, &answer, worker, host));
         self.host.take_all(steps);
     }

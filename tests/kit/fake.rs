@@ -183,9 +183,16 @@ pub struct FakeEnvironment(pub HashMap<String, String>);
 /// the host has received it.
 pub const SECRET: &str = "the secret of the host";
 
+/// A variable of this name is the id of the host's node.
+pub const NODE: &str = "the node of the host";
+
 impl Environment for FakeEnvironment {
     fn variable(&self, name: &str) -> Option<String> {
         self.0.get(name).cloned()
+    }
+
+    fn node(&self) -> Option<String> {
+        self.variable(NODE)
     }
 
     fn has_secrets(&self) -> bool {

@@ -265,7 +265,7 @@ impl Worker for ThreadHost {
         }
         let root = self.host.calls.borrow()[token as usize].0;
         let fetch = || Some(body.to_vec());
-        let answer = port::Answer { status, size: body.len(), body: &fetch, etag: &|| None };
+        let answer = port::Answer { status, size: body.len(), body: &fetch, header: &|_| None };
         self.of_root(root, |root, worker, host| root.on_reply(token, &answer, worker, host));
     }
 

@@ -43,7 +43,7 @@ impl Client {
         let health = Health::update(&*self.data, &self.key, now, |health| {
             opened.clear();
             closed.clear();
-            was_apart = health.fleet.is_apart;
+            was_apart = health.is_apart;
             let mut changed = false;
             for (shard, outcome) in calls {
                 let was_open = health.is_open(*shard);
@@ -69,8 +69,8 @@ impl Client {
             }
             changed
         });
-        if was_apart != health.fleet.is_apart {
-            self.log_shard_numbers(health.fleet.is_apart);
+        if was_apart != health.is_apart {
+            self.log_shard_numbers(health.is_apart);
         }
         self.follow(health, outbox);
         self.counts.changes += (opened.len() + closed.len()) as u64;
@@ -208,7 +208,7 @@ impl Client {
     /// Copies the known state of Redis to the outbox.
     pub fn update_outbox(&self, outbox: &mut Outbox) {
         outbox.ledgers.begin(self.sender);
-        let known = self.health.fleet.gateways;
+        let known = self.health.gateways.known;
         outbox.gateways = if known == 0 { self.endpoint.gateways } else { known }.max(1);
         outbox.had_outage = self.health.had_outage();
         outbox.unavailable = self.open().map(|(shard, _)| shard).collect();

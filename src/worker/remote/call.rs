@@ -27,9 +27,22 @@ pub fn of(remote: &Remote, environment: &dyn Environment) -> Result<Call, String
         })?;
         headers.push((name.clone(), value));
     }
+    if let Some(node) = environment.node().filter(|node| is_value(node)) {
+        headers.push(("x-diana-gateway".into(), node));
+    }
     let destination = Destination::Cluster(remote.cluster.clone());
     let body = remote.body.clone().into();
     Ok(Call { destination, headers, body, timeout: remote.timeout })
+}
+
+/// The header of a call that names the document in force in all workers, and the newest one if it is
+/// invalid. A version of 0 is none.
+pub fn document(in_force: u64, refused: u64) -> (String, String) {
+    let mut value = if in_force == 0 { "-".into() } else { format!("{in_force:016x}") };
+    if refused != 0 {
+        value.push_str(&format!(" refused={refused:016x}"));
+    }
+    ("x-diana-document".into(), value)
 }
 
 /// A hash of the settings that affect polling, or which documents are valid, but not the identity

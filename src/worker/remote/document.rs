@@ -4,8 +4,9 @@ use base64::Engine;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
+use diana_policy::gateways::MOST_GATEWAYS;
 use diana_policy::json;
-use diana_policy::port::Answer;
+use diana_policy::port::{Answer, GATEWAYS, TAG};
 use diana_policy::remote::Remote;
 use diana_policy::spelling::header::is_value;
 
@@ -48,6 +49,12 @@ pub fn read(remote: &Remote, answer: &Answer<'_>, tagged: u64) -> Result<Fetched
     }
 }
 
+/// The number of gateways in a reply, if its server knows it.
+pub fn gateways(answer: &Answer<'_>) -> Option<u64> {
+    let text = String::from_utf8((answer.header)(GATEWAYS)?).ok()?;
+    text.parse().ok().filter(|number| (1..=MOST_GATEWAYS).contains(number))
+}
+
 /// The tag of a reply, weak or strong, as the next request can have it. HTTP has conditions for GET
 /// only, and a header of the configuration is sent as it is.
 fn tag(remote: &Remote, answer: &Answer<'_>) -> Option<String> {
@@ -55,7 +62,7 @@ fn tag(remote: &Remote, answer: &Answer<'_>) -> Option<String> {
     if remote.method != "GET" || has_own {
         return None;
     }
-    String::from_utf8((answer.etag)()?).ok().filter(|tag| is_value(tag))
+    String::from_utf8((answer.header)(TAG)?).ok().filter(|tag| is_value(tag))
 }
 
 fn extract(remote: &Remote, answer: &Answer<'_>) -> Result<Vec<u8>, String> {

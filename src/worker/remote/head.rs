@@ -24,7 +24,7 @@ pub struct Head {
     pub version: u64,
     /// A hash of the current problem. 0 is none.
     pub problem: u64,
-    /// The version of the last invalid document, so that its problems are logged once.
+    /// The version of the newest document, if it is invalid: its problems are logged once.
     pub rejected: u64,
 }
 

@@ -2,7 +2,8 @@
 
 use super::document::Unusable;
 use super::head::Head;
-use super::{Access, PendingPoll, PollOutcome, Poller, Tag};
+use super::in_force::InForce;
+use super::{Access, PendingPoll, PollOutcome, Poller, Tag, call};
 use diana_policy::time::{Micros, SECOND};
 
 /// Length of the leader's lease since it last read the state.
@@ -37,7 +38,12 @@ impl Poller {
     }
 
     /// Polls the server, if that is due.
-    pub(super) fn poll(&mut self, head: &Head, access: &Access<'_>) -> PollOutcome {
+    pub(super) fn poll(
+        &mut self,
+        head: &Head,
+        in_force: &InForce,
+        access: &Access<'_>,
+    ) -> PollOutcome {
         let is_scheduled = (access.now + 1..=access.now + self.remote.every).contains(&head.due);
         match self.pending {
             Some(PendingPoll { sent, .. }) if access.now > sent + self.call.timeout + GRACE => {
@@ -47,7 +53,7 @@ impl Poller {
                 return self.conclude(Err(lost), due, access);
             }
             Some(_) => {}
-            None if !is_scheduled => match self.send(head, access) {
+            None if !is_scheduled => match self.send(head, in_force, access) {
                 Ok(call) => self.pending = Some(call),
                 Err(why) => {
                     let unsent = Unusable::Failed(why.into());
@@ -64,18 +70,22 @@ impl Poller {
     }
 
     /// Sends a request. If the document in force has a tag, the server need not send it again.
-    fn send(&self, head: &Head, access: &Access<'_>) -> Result<PendingPoll, &'static str> {
-        let in_force = |tag: &&Tag| [self.version, head.version] == [tag.version; 2];
-        let tag = self.tag.as_ref().filter(in_force);
-        let token = match tag {
-            Some(tag) => {
-                let mut call = self.call.clone();
-                call.headers.push(("if-none-match".into(), tag.value.clone()));
-                access.callout.send(&call)
-            }
-            None => access.callout.send(&self.call),
-        };
+    fn send(
+        &self,
+        head: &Head,
+        in_force: &InForce,
+        access: &Access<'_>,
+    ) -> Result<PendingPoll, &'static str> {
+        let mut call = self.call.clone();
+        let version = in_force.version(head.version, access.now);
+        call.headers.push(call::document(version, head.rejected));
+        let is_newest = |tag: &&Tag| [self.version, head.version] == [tag.version; 2];
+        let tag = self.tag.as_ref().filter(is_newest);
+        if let Some(tag) = tag {
+            call.headers.push(("if-none-match".into(), tag.value.clone()));
+        }
         let tagged = tag.map_or(0, |tag| tag.version);
-        Ok(PendingPoll { token: token?, sent: access.now, tagged })
+        let token = access.callout.send(&call)?;
+        Ok(PendingPoll { token, sent: access.now, tagged })
     }
 }

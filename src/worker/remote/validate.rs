@@ -24,7 +24,10 @@ impl Poller {
         let mut next = Head { due, until: access.now + LEASE, problem: 0, ..head };
         let outcome = match &reply {
             Ok(Fetched::Document(text, _)) => self.validate(text, &head, &mut next),
-            Ok(Fetched::Unchanged(version)) if *version == head.version => self.unchanged(&head),
+            Ok(Fetched::Unchanged(version)) if *version == head.version => {
+                next.rejected = 0;
+                self.unchanged(&head)
+            }
             // Another document is in force by now.
             Ok(Fetched::Unchanged(_)) => return PollOutcome::default(),
             Err(unusable) => {
@@ -62,6 +65,7 @@ impl Poller {
     fn validate(&self, text: &[u8], head: &Head, next: &mut Head) -> PollOutcome {
         let version = version_of(text);
         if version == head.version && version != self.unreadable {
+            next.rejected = 0;
             return self.unchanged(head);
         }
         let bad = format!("version {version:016x} is invalid");
@@ -71,7 +75,7 @@ impl Poller {
         }
         match self.reader.policy(text) {
             Ok(mut policy) => {
-                next.version = version;
+                (next.version, next.rejected) = (version, 0);
                 let what = format!("version {version:016x} is now active");
                 PollOutcome {
                     count: Some(Metric::RemoteFetched),
@@ -79,7 +83,7 @@ impl Poller {
                     failures: std::mem::take(&mut policy.warnings),
                     is_first: true,
                     policy: Some(policy),
-                    in_force: 0,
+                    ..PollOutcome::default()
                 }
             }
             Err(problems) => {

@@ -24,6 +24,9 @@ use super::wait::eventually;
 pub(super) const LISTENER: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
 pub(super) const CLUSTER: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 
+/// The id of the node of each Envoy.
+pub const NODE: &str = "gateway-7";
+
 /// The folder for files in memory on Linux.
 const MEMORY: &str = "/dev/shm";
 
@@ -355,6 +358,7 @@ fn spawn(folder: &Path, gateway: &Gateway) -> Child {
     command()
         .args(["--concurrency", &gateway.worker_count().to_string()])
         .args(["--file-flush-interval-msec", "50", "--drain-strategy", "immediate"])
+        .args(["--service-node", NODE])
         .args(
             gateway
                 .drain_time()

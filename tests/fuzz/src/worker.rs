@@ -105,7 +105,7 @@ impl Worker {
         for (token, call) in self.host.take_calls() {
             let Some(Response { status, body }) = redis(&call) else { continue };
             let fetch = || Some(body.clone());
-            let answer = Answer { status, size: body.len(), body: &fetch, etag: &|| None };
+            let answer = Answer { status, size: body.len(), body: &fetch, header: &|_| None };
             self.host.take_all(self.root.on_reply(token, &answer, &self.worker, &self.host));
         }
         for decided in self.host.take_decided() {

@@ -213,7 +213,7 @@ impl<'f> World<'f> {
                 let it = &mut self.workers[worker];
                 let fetch = || Some(body.clone());
                 let size = body.len();
-                let answer = Answer { status: Some(status), size, body: &fetch, etag: &|| None };
+                let answer = Answer { status: Some(status), size, body: &fetch, header: &|_| None };
                 it.host.begin(ROOT);
                 let steps = it.root.on_reply(token, &answer, &it.worker, &it.host);
                 it.host.take_all(steps);

@@ -157,7 +157,7 @@ impl Worker {
             let Some((_, token, body)) = self.coming.pop_front() else { return };
             let fetch = || body.clone();
             let status = Some(if body.is_some() { 200 } else { 503 });
-            let answer = Answer { status, size: 9, body: &fetch, etag: &|| None };
+            let answer = Answer { status, size: 9, body: &fetch, header: &|_| None };
             self.take_reply(token, &answer, now);
             self.work(now);
         }

@@ -181,7 +181,7 @@ impl Worker {
     pub fn answer(&mut self, token: u32, back: &Response, now: u64) -> Option<Vec<Completion>> {
         let body = || Some(back.body.clone());
         let answer =
-            Answer { status: back.status, size: back.body.len(), body: &body, etag: &|| None };
+            Answer { status: back.status, size: back.body.len(), body: &body, header: &|_| None };
         let is_own = self.client.answer(token, &answer, at(now), &mut self.outbox);
         is_own.then(|| {
             let mut completed = self.completed();

@@ -2,6 +2,7 @@
 //! arbitrary behaviour.
 
 mod chaos;
+mod in_force;
 mod instants;
 mod leaders;
 mod polling;
@@ -13,7 +14,7 @@ mod tags;
 use diana_policy::port::Answer;
 use diana_policy::{Metric, Policy};
 use diana_worker::remote::{Access, PollOutcome, Poller};
-use kit::fake::{FakeCallout, FakeEnvironment, FakeSharedData};
+use kit::fake::{FakeCallout, FakeEnvironment, FakeSharedData, NODE};
 use std::collections::HashMap;
 
 const MILLISECOND: u64 = 1_000;
@@ -60,6 +61,8 @@ struct Worker {
     in_force: i64,
     /// Bytes of documents with a tag that it received.
     bytes: usize,
+    /// The number of gateways, as it knows it.
+    gateways: u64,
 }
 
 /// A gateway in simulated time, with independently ticking workers.
@@ -69,17 +72,23 @@ struct Gateway {
     server: Server,
     workers: Vec<Worker>,
     started: u64,
+    /// Called with the document that a poll names, and the rules of all workers at that instant.
+    on_poll: Option<OnPoll>,
 }
+
+type OnPoll = Box<dyn FnMut(&str, &[&str])>;
 
 impl Worker {
     fn new(config: &str, id: u64, born: u64, data: &FakeSharedData) -> Worker {
         let policy = crate::config::policy(config);
         let own = policy.own();
         let remote = policy.remote.unwrap();
-        let variables = ["TOKEN", "DIANA_CONSUL_TOKEN"].map(|name| (name.into(), "secret".into()));
+        let variables = [("TOKEN", "secret"), ("DIANA_CONSUL_TOKEN", "secret"), (NODE, "pod-1")];
+        let variables = variables.map(|(name, value)| (name.into(), value.into()));
         let environment = FakeEnvironment(HashMap::from(variables));
         let mut poller = Poller::new(remote, own, "shop", &environment, (id, born)).unwrap();
         let rule = poller.last_good(data).map_or("own".into(), |policy| name(&policy));
+        poller.apply();
         Worker {
             poller,
             callout: FakeCallout::default(),
@@ -90,6 +99,7 @@ impl Worker {
             counts: HashMap::new(),
             in_force: 0,
             bytes: 0,
+            gateways: 0,
         }
     }
 
@@ -101,20 +111,24 @@ impl Worker {
 
     /// Delivers the server's response to the oldest call.
     fn answer(&mut self, status: Option<u16>, body: &str, now: u64, data: &FakeSharedData) {
-        self.answer_with(status, (body, None), now, data);
+        self.answer_with(status, (body, None, None), now, data);
     }
 
-    /// The same with a tag of the body.
+    /// The same with a tag of the body, and the number of gateways.
     fn answer_with(
         &mut self,
         status: Option<u16>,
-        (body, tag): (&str, Option<&str>),
+        (body, tag, gateways): (&str, Option<&str>, Option<u64>),
         now: u64,
         data: &FakeSharedData,
     ) {
-        let etag = || tag.map(|tag| tag.as_bytes().to_vec());
+        let value = |name: &str| match name {
+            "etag" => tag.map(str::to_owned),
+            _ => gateways.map(|number| number.to_string()),
+        };
+        let header = |name: &str| value(name).map(String::into_bytes);
         let fetch = || Some(body.as_bytes().to_vec());
-        let answer = Answer { status, size: body.len(), body: &fetch, etag: &etag };
+        let answer = Answer { status, size: body.len(), body: &fetch, header: &header };
         let access = Access { data, callout: &self.callout, now };
         let outcome = self.poller.on_reply(self.answered as u32, &answer, &access);
         self.answered += 1;
@@ -123,12 +137,18 @@ impl Worker {
 
     /// The tag that the oldest call without a response has.
     fn condition(&self) -> Option<String> {
+        self.header(self.answered, "if-none-match")
+    }
+
+    /// The value of a header of a call.
+    fn header(&self, call: usize, name: &str) -> Option<String> {
         let sent = self.callout.sent.borrow();
-        let mut headers = sent.get(self.answered)?.headers.iter();
-        headers.find(|(name, _)| name == "if-none-match").map(|(_, value)| value.clone())
+        let mut headers = sent.get(call)?.headers.iter();
+        headers.find(|(known, _)| known == name).map(|(_, value)| value.clone())
     }
 
     fn take(&mut self, outcome: PollOutcome) {
+        self.gateways = outcome.gateways;
         self.lines.extend(outcome.successes.into_iter().chain(outcome.failures));
         outcome
             .count
@@ -137,6 +157,7 @@ impl Worker {
         self.in_force += outcome.in_force;
         if let Some(policy) = outcome.policy {
             self.rule = name(&policy);
+            self.poller.apply();
             *self.counts.entry(Metric::RemoteApplied.name()).or_default() += 1;
         }
     }
@@ -149,8 +170,14 @@ impl Worker {
 impl Gateway {
     fn new(workers: usize, config: &str, server: Server) -> Gateway {
         let data = FakeSharedData::default();
-        let mut gateway =
-            Gateway { now: 1_000 * SECOND, data, server, workers: Vec::new(), started: 0 };
+        let mut gateway = Gateway {
+            now: 1_000 * SECOND,
+            data,
+            server,
+            workers: Vec::new(),
+            started: 0,
+            on_poll: None,
+        };
         (0..workers).for_each(|_| gateway.start(config));
         gateway
     }
@@ -172,8 +199,10 @@ impl Gateway {
     fn run(&mut self, ticks: u64) {
         for _ in 0..ticks / MILLISECOND {
             self.now += MILLISECOND;
-            let Gateway { now, data, server, workers, .. } = self;
-            for worker in workers {
+            let Gateway { now, data, server, workers, on_poll, .. } = self;
+            for at in 0..workers.len() {
+                let worker = &mut workers[at];
+                let sent = worker.sent.len();
                 worker
                     .callout
                     .refusal
@@ -181,6 +210,12 @@ impl Gateway {
                 if worker.poller.next() <= *now {
                     worker.tick(*now, data);
                 }
+                if let Some(on_poll) = on_poll.as_mut().filter(|_| worker.sent.len() > sent) {
+                    let named = worker.header(sent, "x-diana-document").unwrap();
+                    let rules: Vec<&str> = workers.iter().map(|it| it.rule.as_str()).collect();
+                    on_poll(&named, &rules);
+                }
+                let worker = &mut workers[at];
                 let Some(&sent) = worker.sent.get(worker.answered) else { continue };
                 let wait = if *server == Server::IsSilent { TIMEOUT } else { LATENCY };
                 if *now - sent < wait {
@@ -192,7 +227,7 @@ impl Gateway {
                         let is_known = worker.condition().as_deref() == Some(tag);
                         worker.bytes += if is_known { 0 } else { text.len() };
                         let (status, body) = if is_known { (304, "") } else { (200, &**text) };
-                        worker.answer_with(Some(status), (body, Some(tag)), *now, data);
+                        worker.answer_with(Some(status), (body, Some(tag), None), *now, data);
                     }
                     Server::Responds(status) => worker.answer(Some(*status), "sorry", *now, data),
                     Server::BreaksOff => worker.answer(None, "", *now, data),

@@ -110,7 +110,7 @@ impl Gateway {
         self.see((token, status, body));
         let fetch = || Some(body.to_vec());
         let (status, size) = (Some(status), body.len());
-        let answer = Answer { status, size, body: &fetch, etag: &|| None };
+        let answer = Answer { status, size, body: &fetch, header: &|_| None };
         self.call(|root, worker, host| root.on_reply(token, &answer, worker, host));
     }
 

@@ -42,7 +42,7 @@ impl Worker {
         }
         while self.answered < self.callout.sent.borrow().len() {
             let fetch = || Some(body.to_vec());
-            let answer = Answer { status, size: body.len(), body: &fetch, etag: &|| None };
+            let answer = Answer { status, size: body.len(), body: &fetch, header: &|_| None };
             let outcome = self.poller.on_reply(self.answered as u32, &answer, &access);
             self.answered += 1;
             take(&mut self.rule, outcome);

@@ -43,7 +43,7 @@ impl Worker {
     fn on_reply(&mut self, body: Vec<u8>) -> usize {
         let token = self.called as u32 - 1;
         let answer =
-            Answer { status: Some(200), size: 9, body: &|| Some(body.clone()), etag: &|| None };
+            Answer { status: Some(200), size: 9, body: &|| Some(body.clone()), header: &|_| None };
         assert!(self.take_reply(token, &answer, self.clock.now()), "its call");
         self.limiter.ready()
     }

@@ -65,7 +65,7 @@ impl Worker {
             let body = redis(&call);
             let fetch = || body.clone();
             let status = Some(if body.is_some() { 200 } else { 503 });
-            let answer = Answer { status, size: 9, body: &fetch, etag: &|| None };
+            let answer = Answer { status, size: 9, body: &fetch, header: &|_| None };
             self.take_reply(self.called as u32, &answer, now);
             self.called += 1;
         }

@@ -87,7 +87,7 @@ fn failed_question_is_not_repeated_after_recovery() {
     worker.work(now);
     worker.called = 2;
     let fetch = || None;
-    let answer = Answer { status: Some(503), size: 0, body: &fetch, etag: &|| None };
+    let answer = Answer { status: Some(503), size: 0, body: &fetch, header: &|_| None };
     for attempt in 0..2 {
         assert!(worker.take_reply(attempt, &answer, now));
         worker.work(now);

@@ -42,7 +42,7 @@ fn sendable_question_is_due_at_once() {
         status: Some(200),
         size: body.len(),
         body: &answer,
-        etag: &|| None,
+        header: &|_| None,
     };
     assert!(worker.client.answer(token, &answer, now, &mut worker.outbox));
     assert!(calls.none());

@@ -24,7 +24,7 @@ fn one_worker_polls_and_all_apply() {
     assert_eq!(gateway.lines(), Vec::<String>::new(), "an unchanged document is no news");
     let in_force: Vec<i64> = gateway.workers.iter().map(|worker| worker.in_force).collect();
     assert_eq!(in_force, [1; 4]);
-    assert!(gateway.workers.iter().all(|worker| worker.poller.retire() == -1));
+    assert!(gateway.workers.iter().all(|worker| worker.poller.retire(&gateway.data) == -1));
 }
 
 #[test]
@@ -66,6 +66,8 @@ remote:
         (":authority", "config.example.com"),
         ("accept", "application/json"),
         ("authorization", "secret"),
+        ("x-diana-gateway", "pod-1"),
+        ("x-diana-document", "-"),
     ];
     let wanted = Call {
         destination: Destination::Cluster("etcd".into()),

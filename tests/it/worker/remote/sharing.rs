@@ -14,14 +14,14 @@ fn key(gateway: &Gateway, what: &str) -> String {
 }
 
 #[test]
-fn polling_uses_three_keys() {
+fn polling_uses_four_keys() {
     let mut gateway = Gateway::serving("a");
     for number in 0..20 {
         gateway.serve(&format!("r{number}"));
         gateway.run(EVERY);
     }
     let keys = gateway.data.keys();
-    assert_eq!(keys.len(), 3, "{keys:?}");
+    assert_eq!(keys.len(), 4, "{keys:?}");
     assert!(keys.iter().all(|key| key.starts_with("diana/1/shop/remote/")), "{keys:?}");
     assert!(gateway.data.get(&key(&gateway, "/head")).unwrap().0.len() <= 64);
 }
