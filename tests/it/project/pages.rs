@@ -44,7 +44,7 @@ fn document(example: &str) -> Option<String> {
         "routes:" | "http_filters:" | "vm_config:" | "dynamic_resources:" => None,
         "early_header_mutation_extensions:" | "stats_config:" => None,
         // Values of the chart, a Deployment, an EnvoyProxy.
-        "filter:" | "env:" | "spec:" => None,
+        "filter:" | "env:" | "spec:" | "policies:" => None,
         _ if first.starts_with("apiVersion:") => None,
         _ if first.starts_with("- name:") || first.starts_with("- run:") => None,
         _ if first.starts_with("- {") => Some(format!(

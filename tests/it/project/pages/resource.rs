@@ -125,3 +125,24 @@ fn every_document_gives_the_same_policy_as_a_resource() {
     }
     assert!(entries > 60, "{entries}");
 }
+
+/// As the API server and the companion read them.
+#[test]
+fn every_policy_of_the_book_is_valid() {
+    let schema = spec_schema();
+    let mut policies = 0;
+    for page in every_page() {
+        let text = fs::read_to_string(&page).unwrap();
+        let blocks = text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+        for block in blocks.filter(|block| block.contains("\nkind: LimitPolicy\n")) {
+            let source = ConfigSource::read(block.as_bytes()).unwrap();
+            let spec = source.documents()[0].get("spec").unwrap();
+            let value = serde_json::to_value(spec).unwrap();
+            assert_eq!(mistake(&value, &schema, "spec"), None, "{}", page.display());
+            let document = resource::document(&ConfigSource::of(spec.clone())).unwrap();
+            read(&document.beside(None));
+            policies += 1;
+        }
+    }
+    assert!(policies > 0);
+}
