@@ -161,6 +161,11 @@ impl Oracle {
         }
     }
 
+    /// The longest time in ticks for which a request is held.
+    pub fn longest_wait(&self, quota: &Quota) -> u64 {
+        (self.reach(quota) / u128::from(quota.rpu.max(1))) as u64
+    }
+
     /// The maximum distance of a held request's turn, in permits times ticks.
     fn reach(&self, quota: &Quota) -> u128 {
         let queue = u128::from(quota.max_queue.unwrap_or(quota.rpu)) * u128::from(quota.period());

@@ -19,7 +19,7 @@ use std::rc::Rc;
 use kit::choices::{Choices, Tried, try_all, try_all_in_full};
 
 use crate::depth;
-use crate::traces::case::{Case, Place, busy_cases, cases};
+use crate::traces::case::{Case, Place, busy_cases, cases, crowded_cases};
 
 /// Workers, and the acts of each.
 const SIZES: [(usize, usize); 3] = [(2, 1), (2, 2), (3, 1)];
@@ -68,6 +68,11 @@ fn shares_of_a_gateway() {
 #[test]
 fn leases() {
     count(Place::Slots, busy_cases(Place::Slots));
+}
+
+#[test]
+fn callers_without_room() {
+    count(Place::Slots, crowded_cases());
 }
 
 /// Tries all orders in worlds of workers and acts.

@@ -30,6 +30,9 @@ const PLAIN: Sizes<'_> = [
     &[[2, 1, 1, 1, 1, 0], [3, 1, 1, 1, 0, 1], [2, 2, 1, 1, 0, 0]],
 ];
 
+/// Of gateways that begin or end while others are cut off.
+const CHANGED: Sizes<'_> = [&[[2, 1, 0, 0, 1, 1]], &[]];
+
 /// Of rules that also send messages at the end of a request.
 const ENDING: Sizes<'_> = [
     &[[2, 1, 1, 1, 0, 0], [2, 1, 0, 0, 1, 0], [2, 1, 0, 0, 0, 1]],
@@ -49,8 +52,13 @@ const AFTER: Sizes<'_> = [
     &[[2, 3, 2, 0, 0, 0], [2, 2, 2, 1, 0, 0], [2, 2, 1, 0, 1, 0], [3, 3, 1, 0, 0, 0]],
 ];
 
-/// Of settlements that wait while others are sent.
+/// Of settlements that wait while others are sent, and of their share.
 const WAITING: Sizes<'_> = [&[[1, 2, 0, 0, 0, 1]], &[]];
+const SETTLED: Sizes<'_> = [&[[1, 2, 0, 0, 0, 1]], &[]];
+const RELOADED: Sizes<'_> = [&[[1, 1, 0, 1, 1, 0]], &[]];
+
+/// Of a caller whose permits a gateway leases near the end of a window.
+const LEASED_AT_END: Sizes<'_> = [&[[1, 2, 1, 1, 0, 0]], &[[2, 2, 1, 1, 0, 0]]];
 
 const LARGEST: &[[usize; 6]] = &[[2, 2, 1, 0, 0, 2], [2, 2, 2, 2, 1, 0], [3, 2, 1, 1, 1, 0]];
 
@@ -79,6 +87,7 @@ fn of_a_window() {
 #[test]
 fn of_a_window_with_room() {
     hold("wide window", PLAIN);
+    hold("wide window", CHANGED);
 }
 
 #[test]
@@ -105,6 +114,8 @@ fn of_a_bucket() {
 fn of_settlements() {
     hold("settled window", ENDING);
     hold("settled window, one gateway", WAITING);
+    hold("tight settled window", SETTLED);
+    hold("settled window, reloaded", RELOADED);
 }
 
 #[test]
@@ -115,6 +126,7 @@ fn of_requests_in_flight() {
 #[test]
 fn of_leases() {
     hold("leased window", LEASED);
+    hold("leased end of a window", LEASED_AT_END);
 }
 
 #[test]

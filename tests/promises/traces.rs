@@ -5,7 +5,7 @@
 
 pub mod case;
 mod full;
-mod world;
+pub mod world;
 
 use std::cell::Cell;
 

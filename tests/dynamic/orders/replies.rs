@@ -1,5 +1,5 @@
 //! Every order in which the thread for calls delivers replies to a worker whose requests wait for them: each is processed as soon
-//! as the worker runs, also if others came before.
+//! as the worker runs, also if others came before, and a request that another rule then holds goes on at its turn.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use crate::{hooks, is_apart};
 const RULES: &str = "namespace: replies
 actors: {account: [{header: x-account}]}
 redis: {cluster: redis, pipe: '@replies', timeout: 1s}
-limits: [{Url: /, rules: [{actor: account, unit: day, rpu: 9, algo: W, scope: global}]}]";
+limits: [{Url: /fleet, rules: [{name: counted, actor: account, unit: day, rpu: 9, algo: W, scope: global},
+{name: held, actor: all, unit: second, rpu: 500, algo: LB, scope: gateway}]}]";
 
 /// After which a second call is made while the first one is pending.
 const PAUSE: u64 = 300_000;

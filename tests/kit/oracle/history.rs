@@ -100,6 +100,27 @@ impl History {
         if others.into_iter().all(same) { promise } else { Promise::Either }
     }
 
+    /// Ticks from `now` until the turn of the next request under `warm_up`, as Guava's `SmoothWarmingUp` has it with a cold factor
+    /// of three. `None` without `warm_up`, and if a charge came back: it is unknown how much of it was stored.
+    pub fn warm_turn(&self, quota: &Quota, now: Now) -> Option<f64> {
+        let interval = quota.period() as f64 / quota.rpu as f64;
+        let most = quota.warm_up? as f64 / interval;
+        let above = |stored: f64| (stored - most / 2.0).max(0.0);
+        let (mut free, mut stored) = (self.charges.first().map_or(0, |it| it.at.mono) as f64, most);
+        for Charge { at, cost, is_void, .. } in &self.charges {
+            let (at, cost) = (free.max(at.mono as f64), *cost as f64);
+            let from = most.min(stored + (at - free) / interval);
+            stored = from - cost.min(from);
+            // Above one half, the interval of a permit rises from one to three.
+            let slower = above(from).powi(2) - above(stored).powi(2);
+            free = at + interval * (cost + 2.0 * slower / most);
+            if *is_void {
+                return None;
+            }
+        }
+        Some((free - now.mono as f64).max(0.0))
+    }
+
     /// Permits of which a request is admitted at once. `None` if that is no promise.
     pub fn left(&self, oracle: &Oracle, quota: &Quota, now: Now) -> Option<u64> {
         if quota.warm_up.is_some() {
@@ -122,6 +143,10 @@ impl History {
     /// Ticks from `now` until the decision about a request of one of these costs may change: the first such edge and the last.
     pub fn edges(&self, oracle: &Oracle, quota: &Quota, now: Now, costs: &[u64]) -> [Micros; 2] {
         let unit = quota.period();
+        if let (Some(turn), Some(warm_up)) = (self.warm_turn(quota, now), quota.warm_up) {
+            let (turn, full) = (turn.ceil() as Micros, turn.ceil() as Micros + warm_up);
+            return [if turn > 0 { turn } else { full }, full];
+        }
         let mut edges: Vec<Micros> = match oracle.counts {
             Counts::InWindow => {
                 let (window, _) = self.window(quota, now);

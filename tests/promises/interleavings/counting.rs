@@ -24,6 +24,7 @@ use kit::store::{Decided, Take, account, ended};
 
 use super::stage::{Between, Stage};
 use crate::traces::case::{Case, Place};
+use crate::traces::world::REMEMBERED;
 
 /// What a worker does with the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -91,6 +92,12 @@ const EXPIRES: Micros = SECOND;
 /// The most that a worker leases here.
 const BLOCK: u64 = 2;
 
+/// Callers for which a slot has room: twice as many as it is made for.
+const CROWD: u64 = 32;
+
+/// The cost of a request that fits after those before a world only if no worker has leased permits.
+const ALL: u64 = 17;
+
 type Opened = Rc<RefCell<Box<dyn Store>>>;
 
 /// A request that has not ended.
@@ -111,6 +118,8 @@ struct Worker {
     configuration: Cell<usize>,
     open: RefCell<Vec<Open>>,
     charges: Cell<usize>,
+    /// When it last read that a request was refused.
+    refused_at: Cell<Micros>,
     done: Rc<RefCell<Vec<Done>>>,
 }
 
@@ -123,20 +132,26 @@ pub fn world(
 ) -> Option<Rc<RefCell<Vec<Done>>>> {
     // In small worlds time passes, or one of the workers may end.
     let is_small = workers == 2 && acts < 3;
-    let is_timed = is_small && choices.pick(2) == 1;
+    let is_timed = case.is_crowded || is_small && choices.pick(2) == 1;
     let ends = usize::from(is_small && !is_timed);
     let stage = Rc::new(Stage::new(workers, case.start, is_timed));
     let happened = Rc::<RefCell<Vec<Done>>>::default();
     let workers: Vec<_> = (0..workers)
         .map(|number| Rc::new(Worker::new(number, case.clone(), place, stage.clone(), &happened)))
         .collect();
+    if case.is_crowded {
+        crowd(case, &workers[0], &stage);
+    }
     let is_fresh = choices.pick(2) == 0;
     if !is_fresh || case.is_busy {
         workers.iter().take(2).for_each(|worker| worker.act(Act::Take(1)));
     }
     if case.is_busy {
         workers.iter().for_each(|worker| worker.keep_busy());
-        workers.iter().take(usize::from(!is_fresh)).for_each(|worker| worker.act(Act::Take(1)));
+        if !is_fresh {
+            workers[0].act(Act::Take(1));
+            workers[1].act(Act::Take(ALL));
+        }
     }
     let all = all_acts(case, (workers.len(), acts), is_timed);
     let mut programs = vec![Vec::new(); workers.len()];
@@ -148,8 +163,10 @@ pub fn world(
         program.extend((0..acts as u32).map(|at| all[number / all.len().pow(at) % all.len()]));
     }
     let (history, _) = check_all(case, &happened.borrow());
-    let edge = history.edges(case.oracle, &case.quotas[0][0], case.start, &[1])[0];
-    let mut edges: Vec<_> = if case.is_busy {
+    let edge = history.edges(case.oracle, &case.quotas[0][0], stage.now(), &[1])[0];
+    let mut edges: Vec<_> = if case.is_crowded {
+        vec![[1; 2]]
+    } else if case.is_busy {
         let ticks = [edge.min(LIFE) - 1, edge.min(LIFE), EXPIRES, EXPIRES * 3 / 2];
         ticks.map(|ticks| [ticks; 2]).into()
     } else {
@@ -180,8 +197,9 @@ pub fn world(
         let now = stage.now().later(later);
         let Some(left) = history.left(case.oracle, quota, now) else { continue };
         let told = observe(case, place, &stage, now).remaining;
-        // Those of a worker that ends are lost, and under a clock that was read earlier a charge may drain later.
-        let lost = if case.is_busy && !dead.is_empty() { BLOCK } else { 0 };
+        // Those of a worker that ends may be lost, and under a clock that was read earlier a charge may drain later.
+        let is_lost = (case.is_busy || case.is_crowded) && !dead.is_empty();
+        let lost = if is_lost { BLOCK.min(left) } else { 0 };
         let least = if has_gap || !is_now { 0 } else { left - lost };
         assert!((least..=left).contains(&told), "{told} remain instead of {left}: {done:?}");
     }
@@ -194,6 +212,19 @@ pub fn world(
     Some(happened)
 }
 
+/// Others fill the slot of the caller until a tick later.
+fn crowd(case: &Case, worker: &Worker, stage: &Stage) {
+    let (algorithm, now) = (&case.specs[0].algorithm, stage.now());
+    let store = worker.store.borrow();
+    for other in 1..=CROWD {
+        _ = store.borrow_mut().take(account(key(other), 0), 1, now);
+    }
+    let unused = vec![0; algorithm.properties().words];
+    let mut state = unused.clone();
+    algorithm.step(&unused, now, 0, 1, &mut state);
+    stage.wait(algorithm.expires(&state, now) - now.mono - 1);
+}
+
 /// What each of these workers can do: in small worlds everything, in others a charge and what returns it.
 fn all_acts(case: &Case, (workers, acts): (usize, usize), is_timed: bool) -> Vec<Act> {
     let mut all = vec![Act::Take(1)];
@@ -202,6 +233,7 @@ fn all_acts(case: &Case, (workers, acts): (usize, usize), is_timed: bool) -> Vec
     }
     if is_timed {
         all.push(Act::Take(2));
+        all.extend(case.is_busy.then_some(Act::Take(ALL)));
         return all;
     }
     let is_small = workers == 2 && acts == 1;
@@ -211,7 +243,7 @@ fn all_acts(case: &Case, (workers, acts): (usize, usize), is_timed: bool) -> Vec
     if is_small || acts == 1 || all.len() == 1 {
         all.push(Act::Cancel);
     }
-    if is_small || acts > 1 && !case.is_busy {
+    if !case.is_crowded && (is_small || acts > 1 && !case.is_busy) {
         all.push(Act::Change);
     }
     if is_small {
@@ -326,6 +358,7 @@ impl Worker {
             configuration: Cell::default(),
             open: RefCell::default(),
             charges: Cell::default(),
+            refused_at: Cell::default(),
             done: done.clone(),
         }
     }
@@ -401,10 +434,15 @@ impl Worker {
             reservation = check();
         }
         let refused = reservation.refused().expect("other workers won every race");
-        // A refusal that it remembered was right when it read it.
         if self.stage.accesses() > began {
+            self.refused_at.set(now.mono);
             self.done(now, What::Refused { cost, refused });
+            return None;
         }
+        // A refusal that it remembers was right when it read it, and permits return soon.
+        let may_end = refused.reason == Reason::Outstanding || self.case.settles();
+        let age = now.mono - self.refused_at.get();
+        assert!(age < REMEMBERED[usize::from(may_end)], "refused by what was read {age} ticks ago");
         None
     }
 

@@ -71,6 +71,7 @@ pub fn cases() -> Vec<Case> {
                   {Url: /own, rules: [{name: own, actor: device, unit: day, rpu: 1, algo: W, scope: gateway}]}";
     let settled = "cost: {response: {header: x-used}, reserve: 1, max: 2}";
     let crossed = policy(CROSSED);
+    let [crossing, opposite, twice] = crossing(&crossed);
     vec![
         case(&rule("unit: day, rpu: 2, algo: W"), &one, &[]),
         case(&rule("unit: minute, rpu: 2, algo: SW"), &one, &[]),
@@ -84,7 +85,8 @@ pub fn cases() -> Vec<Case> {
                 .into(),
             used: &[],
         },
-        Case { requests: crossing(&crossed), policy: crossed, used: &[] },
+        Case { requests: vec![twice], policy: crossed.clone(), used: &[] },
+        Case { requests: vec![crossing, opposite], policy: crossed, used: &[] },
     ]
 }
 
@@ -93,8 +95,8 @@ const CROSSED: &str = "{Url: /, rules: [\
     {name: a, actor: account, unit: day, rpu: 1, algo: W, scope: gateway}, \
     {name: b, actor: device, unit: day, rpu: 1, algo: W, scope: gateway}]}";
 
-/// Two requests that take the same two turns in opposite orders.
-fn crossing(policy: &Policy) -> Vec<[String; 3]> {
+/// Two requests that take the same two turns in opposite orders, and one that needs the same turn twice.
+fn crossing(policy: &Policy) -> [[String; 3]; 3] {
     let turn = |account: &str, device: &str| {
         let taken = Rc::new(Cell::new(None));
         let first = taken.clone();
@@ -107,21 +109,22 @@ fn crossing(policy: &Policy) -> Vec<[String; 3]> {
         taken.get().expect("a turn")
     };
     let names: Vec<String> = (0..100).map(|number| format!("name-{number}")).collect();
-    let of = |name: &String| (turn(name, ""), turn("", name));
-    let turns: Vec<(usize, usize)> = names.iter().map(of).collect();
-    for (one, (first, _)) in turns.iter().enumerate() {
-        for (other, (_, second)) in turns.iter().enumerate().filter(|(_, it)| it.1 != *first) {
-            let as_account = turns.iter().position(|it| it.0 == *second);
-            let as_device = turns.iter().position(|it| it.1 == *first);
-            if let (Some(account), Some(device)) = (as_account, as_device) {
-                let request = |account: usize, device: usize| {
-                    ["/".into(), names[account].clone(), names[device].clone()]
-                };
-                return vec![request(one, other), request(account, device)];
-            }
-        }
-    }
-    panic!("no callers with such turns")
+    let turns: Vec<_> = names.iter().map(|name| (turn(name, ""), turn("", name))).collect();
+    let find = |is_it: &dyn Fn(usize, usize) -> bool| {
+        let pairs = (0..names.len()).flat_map(|one| (0..names.len()).map(move |two| (one, two)));
+        pairs.into_iter().find(|(account, device)| is_it(*account, *device)).expect("such turns")
+    };
+    let taken = |account: usize, device: usize| [turns[account].0, turns[device].1];
+    let one = find(&|account, device| {
+        let [first, second] = taken(account, device);
+        let (accounts, devices) = (|| turns.iter().map(|it| it.0), || turns.iter().map(|it| it.1));
+        first != second && accounts().any(|it| it == second) && devices().any(|it| it == first)
+    });
+    let [first, second] = taken(one.0, one.1);
+    let other = find(&|account, device| taken(account, device) == [second, first]);
+    let twice = find(&|account, device| turns[account].0 == turns[device].1);
+    [one, other, twice]
+        .map(|(account, device)| ["/".into(), names[account].clone(), names[device].clone()])
 }
 
 fn policy(limits: &str) -> Policy {

@@ -21,6 +21,8 @@ pub struct Case {
     pub before_edge: Option<Micros>,
     /// Whether a gateway leases permits of the caller.
     pub is_busy: bool,
+    /// Whether configurations change, and nothing else.
+    pub reloads: bool,
     /// Whether requests are decided before Redis is asked.
     pub asks_after: bool,
     /// Whether a timer that has fired does so again only after another event: where a call may be pending for long.
@@ -71,12 +73,21 @@ pub fn case(name: &str, gateways: usize) -> Case {
         "tight bucket" => day(2, "token bucket"),
         "wide bucket" => day(8, "token bucket"),
         "settled window" => Case { used: &[0, 2], ..day(14, settled) },
+        "settled window, reloaded" => Case { used: &[0], reloads: true, ..day(14, settled) },
+        "tight settled window" => Case { used: &[2], ticks_once: true, ..day(2, settled) },
         "settled window, one gateway" => {
             Case { used: &[0, 2], ticks_once: true, ..day(14, settled) }
         }
         "end of a window" => Case {
             before_edge: Some(3 * TIMEOUT / 2),
             ..Case::new(gateways, TIMEOUT, 2, "unit: minute, rpu: 2, algo: window")
+        },
+        "leased end of a window" => Case {
+            flood: 4,
+            is_busy: true,
+            ticks_once: true,
+            before_edge: Some(super::world::BUSY_FOR + TIMEOUT / 4),
+            ..Case::new(gateways, TIMEOUT, 64, "unit: minute, rpu: 64, algo: window")
         },
         "in flight" => Case {
             is_in_flight: true,
@@ -110,6 +121,7 @@ impl Case {
             is_in_flight: false,
             before_edge: None,
             is_busy: false,
+            reloads: false,
             asks_after: false,
             ticks_once: timeout >= FAR,
         }
@@ -118,7 +130,7 @@ impl Case {
     /// Whether there is room for another request of each gateway in the end, so that the charges of Redis follow from
     /// the permits that remain.
     pub fn has_room(&self) -> bool {
-        self.limit > 2
+        self.limit > 4 || self.is_in_flight
     }
 
     /// Whether Redis is so far away that a reply may come while others fail.
@@ -126,9 +138,14 @@ impl Case {
         self.timeout >= FAR
     }
 
+    /// Whether all that is admitted is charged at once, and for a day.
+    pub fn is_exact(&self) -> bool {
+        self.is_plain() && self.used.is_empty() && !self.is_busy
+    }
+
     /// Whether each request is decided by Redis, or by the share of its gateway.
     pub fn is_plain(&self) -> bool {
-        !self.is_in_flight && self.used.is_empty() && self.before_edge.is_none() && !self.asks_after
+        !self.is_in_flight && self.before_edge.is_none() && !self.asks_after
     }
 
     /// The share of one of some gateways.

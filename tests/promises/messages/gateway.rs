@@ -50,12 +50,23 @@ impl Gateway {
         let random = u128::from(number) << 64 | u128::from(number);
         let host = FakeHost { now, random, data, ..FakeHost::default() };
         host.roots.borrow_mut().insert(ROOT, (0, 0));
-        host.begin(ROOT);
-        let (worker, mut root) = (Worker::default(), Root::default());
-        let applied = root.apply("fleet", b"", policy.clone(), &worker, &host);
-        applied.expect("rules that mean something");
+        let (worker, root) = (Worker::default(), Root::default());
         let (last, open, seen) = (0, BTreeMap::new(), number);
-        Gateway { host, worker, root, last, open, seen }
+        let mut gateway = Gateway { host, worker, root, last, open, seen };
+        gateway.apply(policy);
+        gateway
+    }
+
+    fn apply(&mut self, policy: &Policy) {
+        self.host.begin(ROOT);
+        let applied = self.root.apply("fleet", b"", policy.clone(), &self.worker, &self.host);
+        applied.expect("rules that mean something");
+    }
+
+    /// The same configuration applies again, as another one of the host.
+    pub fn configure(&mut self, policy: &Policy) {
+        self.see("configure");
+        self.apply(policy);
     }
 
     /// Adds an event.
@@ -106,11 +117,11 @@ impl Gateway {
     }
 
     /// The host reports the end of a call.
-    pub fn answer(&mut self, token: u32, status: u16, body: &[u8]) {
+    pub fn answer(&mut self, token: u32, status: impl Into<Option<u16>>, body: &[u8]) {
+        let status = status.into();
         self.see((token, status, body));
         let fetch = || Some(body.to_vec());
-        let (status, size) = (Some(status), body.len());
-        let answer = Answer { status, size, body: &fetch, header: &|_| None };
+        let answer = Answer { status, size: body.len(), body: &fetch, header: &|_| None };
         self.call(|root, worker, host| root.on_reply(token, &answer, worker, host));
     }
 

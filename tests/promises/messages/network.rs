@@ -54,6 +54,8 @@ struct Account {
     returned: u64,
     is_decided: bool,
     is_answered: bool,
+    /// When, on the wall clock.
+    at: Micros,
 }
 
 #[derive(Default)]
@@ -91,22 +93,30 @@ impl Network {
     }
 
     /// A call reaches Redis. Its reply is sent if the gateway still waits for it.
-    pub fn arrive(&mut self, index: usize, wall: Micros) {
+    /// Returns the permits that remain if it has decided a request.
+    pub fn arrive(&mut self, index: usize, wall: Micros) -> Option<u64> {
         let Message { call, owner, .. } = self.messages[index].clone();
         let reply: Rc<[u8]> = self.redis.answer(&call.body, wall).into();
         self.seen = hash((self.seen, call.hash, wall));
+        let mut decided = None;
         if let Some(account) = self.account(&call)
             && !account.is_decided
             && let Some((granted, left)) = call.granted(&reply)
         {
-            (account.granted, account.is_decided) = (granted, true);
-            self.left = left.unwrap_or(self.left);
+            (account.granted, account.is_decided, account.at) = (granted, true, wall);
+            (decided, self.left) = (left, left.unwrap_or(self.left));
         }
         self.had.push((call, wall));
         match owner {
             Some(_) => self.messages[index].way = Way::Back(reply),
             None => _ = self.messages.remove(index),
         }
+        decided
+    }
+
+    /// All permits that Redis has granted.
+    pub fn all_granted(&self) -> u64 {
+        self.accounts.values().map(|account| account.granted).sum()
     }
 
     /// A gateway has got the reply to a call. Returns the permits that it reported, unless it knows that Redis has them.
@@ -122,6 +132,12 @@ impl Network {
     /// The permits that Redis granted to a gateway, as this one knows.
     pub fn granted(&self, life: usize) -> u64 {
         let own = self.accounts.values().filter(|it| it.life == life && it.is_answered);
+        own.map(|account| account.granted).sum()
+    }
+
+    /// The permits that Redis has granted to a gateway since an instant of the wall clock.
+    pub fn granted_since(&self, life: usize, wall: Micros) -> u64 {
+        let own = self.accounts.values().filter(|it| it.life == life && it.at >= wall);
         own.map(|account| account.granted).sum()
     }
 

@@ -29,6 +29,7 @@ const REPORTS: Micros = SECOND / 50 + SECOND / 1000;
 /// Requests that make a caller busy, and the time between them.
 const BUSY: usize = 22;
 const OFTEN: Micros = SECOND / 50;
+pub const BUSY_FOR: Micros = 2 * SOON + BUSY as Micros * OFTEN;
 
 /// The pause of a call after another one where Redis is far, then that of a probe after a failure.
 const PAUSES: [Micros; 2] = [SECOND / 4, SECOND / 10];
@@ -52,12 +53,16 @@ enum Event {
     Wait(Micros, bool),
     Loss(usize),
     Copy(usize),
-    /// The connection of a call ends, also when it is sent again.
+    /// The connection of a call ends, before or after it arrives.
+    Reset(usize),
+    /// The same, also when it is sent again.
     Refusal(usize),
     /// A gateway ends, with all that it knows.
     Death(usize),
     /// Another gateway begins.
     Birth,
+    /// Another configuration applies in a gateway, with the same rules.
+    Reload(usize),
     /// A gateway stops, and continues.
     Still(usize),
     Wake(usize),
@@ -75,6 +80,8 @@ struct Life {
     is_cut: bool,
     /// Whether any of its messages was late or lost, so that it may have used its share.
     has_failed: bool,
+    /// Whether it has had a reply, so that it knows the secret of the fleet.
+    has_reply: bool,
     /// When a call failed twice, until a later question has a reply: Redis is not asked then.
     failed_at: Option<Micros>,
     /// Permits that it admitted and that no reply contains, and the most of them.
@@ -87,6 +94,11 @@ struct Request {
     stream: u32,
     arrived: Micros,
     passes: Option<bool>,
+    /// When it was decided, and whether by a reply.
+    decided: Micros,
+    by_reply: bool,
+    /// Whether its gateway had never had a reply: Redis cannot know the caller of its share.
+    is_unknown: bool,
     /// The permits that it used, once it has ended.
     used: Option<u64>,
 }
@@ -137,9 +149,7 @@ impl World<'_> {
             losses: 0,
             has_ticked: false,
         };
-        for _ in 0..size.gateways {
-            world.begin();
-        }
+        (0..size.gateways).for_each(|_| world.begin());
         // Each gets the secret of the fleet.
         (0..size.gateways).for_each(|life| world.ask(life, "other"));
         world.pass(world.mono() + 2 * SOON, true);
@@ -161,6 +171,7 @@ impl World<'_> {
             is_still: false,
             is_cut: false,
             has_failed: false,
+            has_reply: false,
             failed_at: None,
             unknown: 0,
             most_unknown: 0,
@@ -214,8 +225,10 @@ impl World<'_> {
         }
         let running: Vec<usize> = (0..self.lives.len()).filter(|life| self.runs(*life)).collect();
         if left.requests > 0 {
-            // At first they are all alike.
-            let is_first = self.requests.is_empty() && !self.case.is_busy;
+            // At first they are all alike, until something happens to one of them.
+            let is_new = |life: &Life| life.gateway.is_some() && !life.has_failed;
+            let are_alike = self.lives.len() == left.gateways && self.lives.iter().all(is_new);
+            let is_first = self.requests.is_empty() && are_alike && !self.case.is_busy;
             let few = if is_first { 1 } else { running.len() };
             events.extend(running.iter().take(few).map(|life| Event::Request(*life)));
         }
@@ -243,13 +256,17 @@ impl World<'_> {
                 let instants = [edge - 1, edge].into_iter().filter(|at| *at > now);
                 events.extend(instants.map(|at| Event::Wait(at, true)));
             }
-            events.extend([6, 18].map(|tenths| Event::Wait(now + tenths * SECOND / 10, true)));
+            if !self.case.is_busy || self.case.before_edge.is_none() {
+                events.extend([6, 18].map(|tenths| Event::Wait(now + tenths * SECOND / 10, true)));
+            }
         }
         if left.faults > 0 {
             for (index, message) in under_way().filter(|it| it.1.owner.is_some()) {
                 if !matches!(message.way, Way::Nowhere) {
-                    let refusal = self.case.is_far().then_some(Event::Refusal(index));
-                    events.push(refusal.unwrap_or(Event::Loss(index)));
+                    match self.case.is_far() {
+                        true => events.push(Event::Refusal(index)),
+                        false => events.extend([Event::Loss(index), Event::Reset(index)]),
+                    }
                 }
                 if matches!(message.way, Way::There) && !self.case.is_far() {
                     events.push(Event::Copy(index));
@@ -262,16 +279,18 @@ impl World<'_> {
             if left.cuts > 0 {
                 events.extend((!it.is_cut).then_some(Event::Cut(life)));
             }
-            if left.changes > 0 {
+            if left.changes > 0 && self.case.reloads {
+                events.push(Event::Reload(life));
+            } else if left.changes > 0 {
                 events.extend((!it.is_still).then_some(Event::Still(life)));
                 let others = self.lives.iter().filter(|other| other.gateway.is_some()).count() - 1;
                 events.extend((others > 0).then_some(Event::Death(life)));
             }
         }
-        if left.changes > 0 {
+        if left.changes > 0 && !self.case.reloads {
             events.push(Event::Birth);
             let had = self.network.had();
-            events.extend([0, had - 1, had - 2].map(Event::Forgets));
+            events.extend([0, had - 1, had.saturating_sub(2)].map(Event::Forgets));
         }
         events
     }
@@ -291,9 +310,11 @@ impl World<'_> {
                 self.left.waits -= 1;
                 if self.is_under_way() && !self.case.is_far() {
                     self.left.faults -= 1;
-                    self.is_calm = false;
-                    for Message { owner, .. } in &self.network.messages {
-                        owner.iter().for_each(|(life, _)| self.lives[*life].has_failed = true);
+                    for message in &self.network.messages {
+                        if let Some((life, _)) = message.owner.filter(|_| message.given_up <= until)
+                        {
+                            (self.is_calm, self.lives[life].has_failed) = (false, true);
+                        }
                     }
                 }
                 self.pass(until, serves);
@@ -308,6 +329,22 @@ impl World<'_> {
                 self.left.faults -= 1;
                 let copy = Message { owner: None, ..self.network.messages[index].clone() };
                 self.network.messages.push(copy);
+            }
+            Event::Reset(index) => {
+                (self.left.faults, self.is_calm) = (self.left.faults - 1, false);
+                let Message { owner, .. } = self.network.messages.remove(index);
+                let Some((life, token)) = owner else { return };
+                self.lives[life].has_failed = true;
+                if let Some(gateway) = self.running(life) {
+                    gateway.answer(token, None, b"");
+                }
+            }
+            Event::Reload(life) => {
+                self.left.changes -= 1;
+                let policy = &self.case.policy;
+                if let Some(gateway) = &mut self.lives[life].gateway {
+                    gateway.configure(policy);
+                }
             }
             Event::Refusal(index) => {
                 (self.left.faults, self.is_calm) = (self.left.faults - 1, false);
@@ -376,7 +413,11 @@ impl World<'_> {
         let arrived = self.mono();
         let Some(gateway) = self.running(life) else { return };
         let stream = gateway.request(account);
-        self.requests.push(Request { life, stream, arrived, passes: None, used: None });
+        let is_unknown = !self.lives[life].has_reply;
+        let (passes, decided, by_reply, used) = Default::default();
+        let request =
+            Request { life, stream, arrived, passes, decided, by_reply, is_unknown, used };
+        self.requests.push(request);
         if self.lives[life].failed_at.is_some() {
             self.decide(life, false);
             let is_decided = self.requests.last().is_some_and(|it| it.passes.is_some());
@@ -396,11 +437,17 @@ impl World<'_> {
     fn arrive(&mut self, index: usize) {
         let Message { owner, call, way, sent, .. } = self.network.messages[index].clone();
         match (way, owner) {
-            (Way::There, _) => self.network.arrive(index, self.now.get().wall),
+            (Way::There, owner) => {
+                let left = self.network.arrive(index, self.now.get().wall);
+                if let (Some(left), Some((life, _))) = (left, owner) {
+                    self.check_arrears(life, sent, left);
+                }
+            }
             (Way::Back(reply), Some((life, token))) => {
                 self.network.messages.remove(index);
                 let reported = self.network.answered(&call);
                 let it = &mut self.lives[life];
+                it.has_reply = true;
                 it.unknown = it.unknown.saturating_sub(reported);
                 it.failed_at = it.failed_at.filter(|at| sent <= *at || !call.asks());
                 if let Some(gateway) = self.running(life) {
@@ -410,6 +457,23 @@ impl World<'_> {
             }
             _ => {}
         }
+    }
+
+    /// A call contains the arrears of its gateway, and Redis charges them before it decides.
+    fn check_arrears(&self, life: usize, sent: Micros, left: u64) {
+        let Case { limit, .. } = *self.case;
+        if !self.case.is_exact() || self.losses > 0 {
+            return;
+        }
+        let is_own = |it: &&Request| it.life == life;
+        let is_owed = |it: &&Request| !it.by_reply && !it.is_unknown && it.decided < sent;
+        let owed = self.requests.iter().filter(is_own).filter(is_owed);
+        let owed: u64 = owed.map(|request| self.permits(request)).sum();
+        let granted = self.network.all_granted();
+        assert!(
+            limit - left >= limit.min(granted + owed),
+            "{left} remain of {limit}, {granted} granted and {owed} owed"
+        );
     }
 
     /// Collects calls and decisions. If `serves` is true, Redis answers the calls at once.
@@ -440,11 +504,13 @@ impl World<'_> {
 
     /// Collects the decisions of a gateway, which Redis has made if `is_reply` is true.
     fn decide(&mut self, life: usize, is_reply: bool) {
+        let now = self.mono();
         let Some(gateway) = &mut self.lives[life].gateway else { return };
         for (stream, passes) in gateway.take_decided() {
             let is_it = |it: &&mut Request| (it.life, it.stream) == (life, stream);
             let request = self.requests.iter_mut().rev().find(is_it);
-            request.expect("a request of the world").passes = Some(passes);
+            let request = request.expect("a request of the world");
+            (request.passes, request.decided, request.by_reply) = (Some(passes), now, is_reply);
             if passes && self.case.asks_after {
                 let Life { unknown, most_unknown, .. } = &mut self.lives[life];
                 *unknown += 1;
@@ -452,7 +518,11 @@ impl World<'_> {
             }
             if passes && !is_reply && self.case.is_plain() {
                 // What Redis granted counts, too, and leased permits may be spent.
-                let own = self.requests.iter().filter(|it| it.life == life);
+                // Reservations by Redis of open requests do not count.
+                let is_open = |it: &Request| it.by_reply && it.used.is_none();
+                let is_own = |it: &&Request| it.life == life;
+                let own = self.requests.iter().filter(is_own);
+                let own = own.filter(|it| self.case.used.is_empty() || !is_open(it));
                 let admitted = own.map(|request| self.permits(request)).sum::<u64>();
                 let share = self.case.share(self.left.gateways);
                 let leased = if self.case.is_busy { self.network.granted(life) } else { 0 };
@@ -462,10 +532,13 @@ impl World<'_> {
         }
     }
 
-    /// The most permits beyond the limit of gateways that ask after: all that these had admitted without a reply, but for one.
+    /// The most permits beyond the limit: of requests that used more than they reserved; and of gateways that ask after, all that
+    /// these had admitted without a reply, but for one.
     fn over(&self) -> u64 {
         let unknown = || self.lives.iter().map(|life| life.most_unknown);
-        unknown().sum::<u64>() - unknown().min().unwrap_or(0)
+        let used = self.requests.iter().filter_map(|request| request.used);
+        let more: u64 = used.map(|used| used.saturating_sub(self.case.reserve)).sum();
+        more + unknown().sum::<u64>() - unknown().min().unwrap_or(0)
     }
 
     /// A message that arrives in time.
@@ -601,8 +674,20 @@ impl World<'_> {
             let most = limit * (1 + self.losses) + failed * share + self.over();
             assert!(admitted <= most, "{admitted} permits of {most}");
         }
+        // What passes in a window is charged in it.
+        for life in (0..self.lives.len()).filter(|life| !self.lives[*life].has_failed) {
+            let Some(before) = self.case.before_edge else { break };
+            let is_later = |it: &&Request| it.life == life && it.arrived >= NOON.mono + before;
+            let passed = self.requests.iter().filter(is_later).filter(|it| it.passes == Some(true));
+            let (passed, granted) =
+                (passed.count() as u64, self.network.granted_since(life, NOON.wall + MINUTE));
+            assert!(passed <= granted, "{passed} of {granted} granted in this window");
+        }
         // Blocks that are not returned may be all that was left.
-        if !self.case.has_room() || self.case.is_busy && !self.is_calm {
+        if !self.case.has_room()
+            || self.case.before_edge.is_some()
+            || self.case.is_busy && !self.is_calm
+        {
             return;
         }
         let before = self.requests.len();
@@ -623,6 +708,9 @@ impl World<'_> {
             let most = self.case.used.iter().copied().max().unwrap_or(0).max(self.case.reserve);
             let unsent = self.requests[..before].iter().filter(dead).count() as u64 * most;
             let reported = admitted + lost;
+            let is_unknown = |it: &&Request| it.is_unknown && !it.by_reply;
+            let unknown = self.requests[..before].iter().filter(is_unknown);
+            let unsent = unsent + unknown.map(|it| self.permits(it)).sum::<u64>();
             // A Redis that loses data loses charges and settlements.
             let all = match self.losses {
                 0 => reported.saturating_sub(unsent)..=reported + unsent,
@@ -646,10 +734,10 @@ impl World<'_> {
         (self.is_calm, self.losses).hash(&mut hasher);
         (self.has_ticked && self.case.ticks_once).hash(&mut hasher);
         for life in &self.lives {
-            let Life { gateway, is_still, is_cut, has_failed, failed_at, unknown, most_unknown } =
-                life;
+            let Life { gateway, is_still, is_cut, has_failed, has_reply, .. } = life;
+            let Life { failed_at, unknown, most_unknown, .. } = life;
             let seen = gateway.as_ref().map(|gateway| gateway.seen);
-            (seen, is_still, is_cut, has_failed).hash(&mut hasher);
+            (seen, is_still, is_cut, has_failed, has_reply).hash(&mut hasher);
             (failed_at, unknown, most_unknown).hash(&mut hasher);
         }
         for Request { life, stream, passes, used, .. } in &self.requests {

@@ -51,6 +51,8 @@ pub struct Case {
     pub leaves: bool,
     /// Whether workers lease permits of its callers.
     pub is_busy: bool,
+    /// Whether other callers fill its slot until a tick after the beginning.
+    pub is_crowded: bool,
 }
 
 /// A tick before the end of a minute, of January 2027 in UTC, and of a day in central Europe after which one has 23 hours.
@@ -65,6 +67,18 @@ const WEEK: Micros = 1_806_451_200 * SECOND - 1;
 /// Rules of every algorithm.
 pub fn cases(place: Place) -> Vec<Case> {
     REGISTRY.iter().flat_map(|entry| cases_of(entry.short, place)).collect()
+}
+
+/// Rules of which one expires after the other, so that callers find room while others have none.
+pub fn crowded_cases() -> Vec<Case> {
+    let mut cases = cases(Place::Slots);
+    cases.retain(|case| ["TB", "SW"].contains(&case.specs[0].entry.short));
+    cases.dedup_by_key(|case| case.specs[0].entry.short);
+    for case in &mut cases {
+        case.is_crowded = true;
+        case.specs.iter_mut().for_each(|spec| spec.keys = 1);
+    }
+    cases
 }
 
 /// Rules with limits of which a worker leases permits.
@@ -171,6 +185,7 @@ impl Case {
             is_queue: holds || own.warm_up.is_some(),
             leaves: (entry.capabilities)(&own).queues,
             is_busy: false,
+            is_crowded: false,
         }
     }
 

@@ -35,8 +35,8 @@ pub struct Scale {
 pub const FULL: Scale = Scale { callers: 2, costs: &[0, 1, 2, 3] };
 pub const NARROW: Scale = Scale { callers: 1, costs: &[0, 1] };
 
-/// For how long a worker remembers a refusal at most, by whether the limit may return permits.
-const REMEMBERED: [Micros; 2] = [SECOND, SECOND / 50];
+/// For how long a worker remembers a refusal at most, by whether permits may return.
+pub const REMEMBERED: [Micros; 2] = [SECOND, SECOND / 50];
 
 /// Later than all usage of a trace.
 pub const FAR: Now = Now { mono: 1 << 62, wall: 1 << 62 };
@@ -307,6 +307,18 @@ impl World<'_> {
             assert_eq!(decision, Decision::retry(retry), "a refusal is forgotten");
             assert!(it.is_old || !matches!(promise, Promise::Admitted { .. }), "refused in error");
             return;
+        }
+        if let Some(turn) = history.warm_turn(&quota, now) {
+            let told = match decision {
+                Decision::Admit { wait } => wait,
+                Decision::Refuse { retry: Retry::After(ticks) } => {
+                    ticks + oracle.longest_wait(&quota)
+                }
+                Decision::Refuse { .. } => panic!("{decision:?} while a bucket warms up"),
+            };
+            // The turn of each request is rounded up.
+            let most = turn + 1.0 + history.admissions().len() as f64;
+            assert!((turn..=most).contains(&(told as f64)), "{told} instead of {turn}");
         }
         let left = history.left(oracle, &quota, now);
         match decision {
