@@ -2,6 +2,7 @@
 //! late, and overtake each other.
 
 use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
@@ -125,10 +126,10 @@ impl Worker {
         }
         // As `arrears` in `decide.lua`, in a step of its own.
         let ([since, total, sum, lately], _) = words::read::<4>(&*self.stage.data, REDIS);
-        let new = if arrears.since == since {
-            arrears.total.saturating_sub(total)
-        } else {
-            arrears.total
+        let new = match arrears.since.cmp(&since) {
+            Ordering::Greater => arrears.total,
+            Ordering::Equal => arrears.total.saturating_sub(total),
+            Ordering::Less => 0,
         };
         if new > 0 {
             let is_late = self.stage.now().mono > self.start.mono;

@@ -233,7 +233,7 @@ fn all_acts(case: &Case, (workers, acts): (usize, usize), is_timed: bool) -> Vec
     }
     if is_timed {
         all.push(Act::Take(2));
-        all.extend(case.is_busy.then_some(Act::Take(ALL)));
+        all.extend((case.is_busy && acts == 1).then_some(Act::Take(ALL)));
         return all;
     }
     let is_small = workers == 2 && acts == 1;
