@@ -81,7 +81,7 @@ lines: cli ## measure how long `diana replay` takes for a million lines of an ac
 cost: build native ## count what a request costs in Envoy, in instructions; fails over a budget
 	@python3 benches/cost.py
 
-simulate: ## simulate fleets of 1 to 1,000 gateways and a Redis, by the real core (TABLES="size below busy shards many faults" for some)
+simulate: ## simulate fleets of 1 to 1,000 gateways and a Redis, by the real core (TABLES="size thousand below busy after shards many faults" for some)
 	@cargo bench --quiet --bench fleet -- $(TABLES)
 
 fuzz: ## run each fuzz target for a minute (SECONDS=600 for longer, TARGETS="path resp" for some)

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::thread;
 
-use diana_policy::time::{Micros, SECOND};
+use diana_policy::time::{Micros, SECOND, Unit};
 
 use world::{Plan, Seen, World};
 
@@ -29,10 +29,12 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../MEASURED.md");
 fn main() -> ExitCode {
     // Cargo adds an option.
     let names: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with('-')).collect();
-    let tables: [(&str, Table); 6] = [
+    let tables: [(&str, Table); 8] = [
         ("size", size),
+        ("thousand", thousand),
         ("below", below),
         ("busy", busy),
+        ("after", after),
         ("shards", shards),
         ("many", many),
         ("faults", faults),
@@ -108,15 +110,25 @@ fn size() -> String {
     table(plans, &[ALGO, SKEW, GATEWAYS, USED, CALLS, PROCESSORS, WAITING])
 }
 
+/// A thousand gateways.
+fn thousand() -> String {
+    let plan = Plan { gateways: 1000, timeout: 100_000, seconds: 10, ..Plan::default() };
+    let mut plans: Vec<Plan> = ["W", "SW", "TB"].map(|algo| Plan { algo, ..plan.clone() }).into();
+    let minute = Plan { unit: Unit::Minute, rpu: 600_000, seconds: 40, ..plan };
+    plans.extend(["W", "SW"].map(|algo| Plan { algo, ..minute.clone() }));
+    table(plans, &[ALGO, UNIT, GATEWAYS, USED, CALLS, PROCESSORS, WAITING, FAILED])
+}
+
 /// Growing fleets at four fifths of the limit.
 fn below() -> String {
     let mut plans = Vec::new();
     for algo in ["W", "SW", "TB"] {
-        plans.extend([10, 100].map(|gateways| Plan {
+        plans.extend([10, 100, 1000].map(|gateways| Plan {
             algo,
             gateways,
             demand: 8000,
             seconds: 10,
+            timeout: if gateways < 1000 { 20_000 } else { 100_000 },
             ..Plan::default()
         }));
     }
@@ -137,6 +149,22 @@ fn busy() -> String {
         plans.extend([2, 10, 50].map(|gateways| Plan { gateways, ..plan.clone() }));
     }
     table(plans, &[RPU, CALLERS, GATEWAYS, CALLS, ASKS, PROCESSORS, WAITING])
+}
+
+/// The accounts of that table, with `ask: after`.
+fn after() -> String {
+    let plan = Plan { asks_after: true, callers: 1_000_000, rpu: 10, ..Plan::default() };
+    let mut plans = Vec::new();
+    for zipf in [1.0, 0.0] {
+        plans.extend([2, 10, 50].map(|gateways| Plan {
+            gateways,
+            zipf,
+            demand: 100_000,
+            seconds: 10,
+            ..plan.clone()
+        }));
+    }
+    table(plans, &[RPU, CALLERS, GATEWAYS, OVER, MOST_OVER, CALLS, ASKS, PROCESSORS, WAITING])
 }
 
 /// Primaries behind Envoy's proxy, for callers that come so rarely that each request asks.
@@ -219,6 +247,9 @@ const CALLERS: Column = ("callers", |plan, _| match (plan.callers, plan.zipf) {
     (callers, 0.0) => format!("{}, all alike", thousands(callers.into())),
     (callers, zipf) => format!("{}, Zipf {zipf:.1}", thousands(callers.into())),
 });
+const UNIT: Column = ("a", |plan, _| plan.unit.name());
+const OVER: Column = ("admitted too many", |_, seen| per_cent(seen.over, seen.admitted));
+const MOST_OVER: Column = ("of one caller at most", |_, seen| seen.most_over.to_string());
 const DEMAND: Column = ("requests/s", |plan, _| thousands(plan.demand));
 const SHARDS: Column = ("primaries", |plan, _| plan.shards.unwrap_or(1).to_string());
 const LATENCY: Column = ("round trip", |plan, _| milliseconds(plan.latency));

@@ -21,6 +21,7 @@ const ROOT: u32 = 0;
 
 /// A request that is decided.
 pub struct Done {
+    pub caller: u32,
     pub is_admitted: bool,
     /// How long it waited for Redis.
     pub waited: Option<Micros>,
@@ -37,7 +38,8 @@ pub struct Worker {
     instance: Rc<Instance>,
     is_one_caller: bool,
     streams: u32,
-    waiting: HashMap<u32, Stream>,
+    /// Their callers.
+    waiting: HashMap<u32, (u32, Stream)>,
 }
 
 impl Worker {
@@ -46,14 +48,16 @@ impl Worker {
         let text = format!(
             "keys: {}\n\
              redis: {{cluster: redis, timeout: {}ms{}}}\n\
-             limits: [{{Url: /, rules: [{{actor: {}, unit: second, rpu: {}, algo: {}, scope: global}}]}}]\n",
+             limits: [{{Url: /, rules: [{{actor: {}, unit: {}, rpu: {}, algo: {}, scope: global{}}}]}}]\n",
             // With fewer, callers would share overflow buckets.
             plan.callers.max(50_000),
             plan.timeout / 1000,
             plan.shards.map_or(String::new(), |shards| format!(", proxied: true, parts: {shards}")),
             if is_one_caller { "all" } else { "account" },
+            plan.unit.name(),
             plan.rpu,
-            plan.algo
+            plan.algo,
+            if plan.asks_after { ", ask: after" } else { "" }
         );
         data.set(
             "diana/1/fleet/seed",
@@ -92,10 +96,10 @@ impl Worker {
             self.host.take_decided().pop().map_or(StreamOutcome::Goes, |decided| decided.outcome);
         if matches!(outcome, StreamOutcome::Asks(_)) {
             self.host.streams.borrow_mut().insert(self.streams, request);
-            self.waiting.insert(self.streams, stream);
+            self.waiting.insert(self.streams, (caller, stream));
             return Vec::new();
         }
-        vec![Done { is_admitted: outcome != StreamOutcome::Refused, waited: None }]
+        vec![Done { caller, is_admitted: outcome != StreamOutcome::Refused, waited: None }]
     }
 
     pub fn tick(&mut self, now: Micros) -> Vec<Done> {
@@ -131,12 +135,16 @@ impl Worker {
             if matches!(decided.outcome, StreamOutcome::Asks(_)) {
                 continue;
             }
-            self.waiting.remove(&decided.stream);
+            let Some((caller, _)) = self.waiting.remove(&decided.stream) else { continue };
             self.host.streams.borrow_mut().remove(&decided.stream);
             let since = decided.resumed.map(|resumed| resumed.since);
             let waited =
                 since.map(|since| diana_worker::host::Clocks::monotonic(&self.host) - since);
-            done.push(Done { is_admitted: decided.outcome != StreamOutcome::Refused, waited });
+            done.push(Done {
+                caller,
+                is_admitted: decided.outcome != StreamOutcome::Refused,
+                waited,
+            });
         }
         done
     }

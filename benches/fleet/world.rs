@@ -23,8 +23,10 @@ const WORKERS: usize = 4;
 pub struct Plan {
     pub gateways: usize,
     pub algo: &'static str,
-    /// Permits per second: for all callers together or, with more than one caller, for each.
+    /// Permits per unit: for all callers together or, with more than one caller, for each.
     pub rpu: u64,
+    pub unit: Unit,
+    pub asks_after: bool,
     pub callers: u32,
     /// The n-th caller sends 1 / n to the power of this as many requests as the first one.
     pub zipf: f64,
@@ -53,6 +55,8 @@ impl Default for Plan {
             gateways: 10,
             algo: "TB",
             rpu: 10_000,
+            unit: Unit::Second,
+            asks_after: false,
             callers: 1,
             zipf: 0.0,
             demand: 20_000,
@@ -79,7 +83,8 @@ impl Plan {
     /// unused, although Redis replied in time. A request of one of many callers that waits may find a permit that it would not have
     /// found at once.
     fn check(&self, seen: &Seen) {
-        let most = seen.counted + if self.callers > 1 { seen.counted / 1000 } else { 0 };
+        let over = if self.asks_after { seen.over } else { 0 };
+        let most = seen.counted + over + if self.callers > 1 { seen.counted / 1000 } else { 0 };
         let in_time = seen.admitted - seen.late;
         assert!(seen.alone > 0 || in_time <= most, "{in_time} of {most} permits: {self:?}");
         if self.away > 0 {
@@ -91,7 +96,8 @@ impl Plan {
         let is_near = self.latency * (100 + self.spread) / 100 + 1000 < self.timeout;
         if is_near && self.lost + self.away == 0 && self.shards.is_none() {
             assert_eq!(seen.alone, 0, "{self:?}");
-            if self.callers == 1 && self.demand * 5 <= self.rpu * 4 {
+            let rate = self.rpu * SECOND / Quota::new(self.unit, self.rpu).period();
+            if self.callers == 1 && self.demand * 5 <= rate * 4 {
                 let refused = seen.requests - seen.admitted;
                 assert!(refused * 1000 <= seen.requests, "{refused} are refused: {self:?}");
             }
@@ -108,7 +114,7 @@ impl Plan {
     /// The rule, for one counter without leases.
     fn algorithm(&self) -> Arc<dyn Algorithm> {
         let entry = REGISTRY.iter().find(|entry| entry.short == self.algo).unwrap();
-        (entry.build)(&Quota::new(Unit::Second, self.rpu)).unwrap()
+        (entry.build)(&Quota::new(self.unit, self.rpu)).unwrap()
     }
 }
 
@@ -121,6 +127,9 @@ pub struct Seen {
     pub counted: u64,
     /// Requests that the fleet admitted after the end, which the counter did not see.
     pub late: u64,
+    /// Requests that the fleet has admitted in the end and that the counter refused: of all callers, and of one at most.
+    pub over: u64,
+    pub most_over: u64,
     /// The times that requests waited for Redis, sorted.
     pub waits: Vec<Micros>,
     /// Requests to gateways that counted alone.
@@ -156,6 +165,8 @@ pub struct World<'a> {
     counter: Arc<dyn Algorithm>,
     states: HashMap<u32, Box<[u64]>>,
     seen: Seen,
+    /// By caller, how many requests more the fleet has admitted than the counter, and at most.
+    ahead: HashMap<u32, (i64, i64)>,
 }
 
 impl<'a> World<'a> {
@@ -180,8 +191,21 @@ impl<'a> World<'a> {
             .collect();
         let (network, counter) = (Network::new(plan), plan.algorithm());
         let (events, states, seen) = (BTreeMap::new(), HashMap::new(), Seen::default());
-        let (added, now) = (0, 0);
-        World { plan, rng, workers, network, events, added, now, shares, counter, states, seen }
+        let (added, now, ahead) = (0, 0, HashMap::new());
+        World {
+            plan,
+            rng,
+            workers,
+            network,
+            events,
+            added,
+            now,
+            shares,
+            counter,
+            states,
+            seen,
+            ahead,
+        }
     }
 
     pub fn run(mut self) -> Seen {
@@ -222,6 +246,13 @@ impl<'a> World<'a> {
         }
         let Network { calls, failed, busy, .. } = self.network;
         self.seen.waits.sort_unstable();
+        for (caller, (now, most)) in std::mem::take(&mut self.ahead) {
+            self.seen.over += now.max(0) as u64;
+            self.seen.most_over = self.seen.most_over.max(most as u64);
+            // Gateways that decide before Redis is asked never admit more than the limit each.
+            let bound = (self.plan.gateways - 1) as u64 * self.plan.rpu;
+            assert!(most as u64 <= bound, "{most} of caller {caller}: {:?}", self.plan);
+        }
         let seen = Seen { calls, failed, busy, asks: self.network.proxy.asks(), ..self.seen };
         self.plan.check(&seen);
         seen
@@ -237,10 +268,22 @@ impl<'a> World<'a> {
             return;
         }
         self.seen.requests += 1;
-        self.seen.counted += u64::from(self.count(caller, now));
+        if self.count(caller, now) {
+            self.seen.counted += 1;
+            self.goes_ahead(caller, -1);
+        }
         self.seen.alone += u64::from(self.workers[worker].is_alone(caller));
         let done = self.workers[worker].request(caller, now);
         self.after(worker, done, now);
+    }
+
+    /// Notes that the fleet, or the counter, admits a request.
+    fn goes_ahead(&mut self, caller: u32, by: i64) {
+        if self.plan.asks_after {
+            let (now, most) = self.ahead.entry(caller).or_default();
+            *now += by;
+            *most = (*most).max(*now);
+        }
     }
 
     /// Counts a request without leases. Returns true if it is admitted.
@@ -257,8 +300,11 @@ impl<'a> World<'a> {
 
     /// Records decisions of a worker, sends its calls, and sets its timer.
     fn after(&mut self, number: usize, done: Vec<Done>, now: Micros) {
-        for Done { is_admitted, waited } in done {
-            self.seen.admitted += u64::from(is_admitted);
+        for Done { caller, is_admitted, waited } in done {
+            if is_admitted {
+                self.seen.admitted += 1;
+                self.goes_ahead(caller, 1);
+            }
             self.seen.late += u64::from(is_admitted && now >= self.plan.seconds * SECOND);
             self.seen.waits.extend(waited);
         }

@@ -295,7 +295,7 @@ pub struct ReplayArguments {
     #[arg(long, value_name = "OTHER")]
     pub against: Option<PathBuf>,
     /// Number of gateways that share the requests
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub gateways: u16,
     /// Number of workers per gateway
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]

@@ -13,7 +13,7 @@ use fastrand::Rng;
 use crate::Arrival;
 use crate::data::MemoryData;
 use crate::decision::ReplayDecision;
-use crate::host::Counters;
+use crate::host::{Counters, Shadowed};
 use crate::worker::{ReplayWorker, WorkerNumber};
 
 #[cfg(test)]
@@ -41,6 +41,7 @@ pub struct ReplayFleet<A> {
     rng: Rng,
     now: Micros,
     counters: Rc<Counters>,
+    shadowed: Rc<Shadowed>,
 }
 
 impl<A: Arrival> ReplayFleet<A> {
@@ -50,10 +51,11 @@ impl<A: Arrival> ReplayFleet<A> {
     /// If a worker cannot build the rules.
     pub fn new(policy: &Policy, gateways: usize, workers: usize) -> Result<ReplayFleet<A>, String> {
         let data: Rc<dyn SharedData> = Rc::<MemoryData>::default();
-        let counters = Rc::<Counters>::default();
+        let (counters, shadowed) = (Rc::<Counters>::default(), Rc::<Shadowed>::default());
         let worker = |number: usize| {
             let place = WorkerNumber { worker: number, gateway: number / workers };
-            ReplayWorker::new(policy.clone(), place, data.clone(), counters.clone())
+            let (counters, shadowed) = (counters.clone(), shadowed.clone());
+            ReplayWorker::new(policy.clone(), place, data.clone(), counters, shadowed)
         };
         Ok(ReplayFleet {
             workers: (0..gateways * workers).map(worker).collect::<Result<_, _>>()?,
@@ -62,6 +64,7 @@ impl<A: Arrival> ReplayFleet<A> {
             rng: Rng::with_seed(0),
             now: 0,
             counters,
+            shadowed,
         })
     }
 
@@ -77,7 +80,7 @@ impl<A: Arrival> ReplayFleet<A> {
 
     /// Takes the refusals of rules in shadow since the last call.
     pub fn take_shadowed(&self) -> Vec<Record> {
-        self.workers.iter().flat_map(ReplayWorker::take_shadowed).collect()
+        self.shadowed.take()
     }
 
     /// As [`ReplayFleet::request`], for the last request of a replay. Explains the decision by each

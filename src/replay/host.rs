@@ -21,6 +21,9 @@ pub(crate) const ROOT: u32 = 0;
 /// Counters of the rules of all workers of a fleet.
 pub(crate) type Counters = RefCell<HashMap<(Metric, String), i64>>;
 
+/// The refusals of rules in shadow, of all workers of a fleet.
+pub(crate) type Shadowed = RefCell<Vec<Record>>;
+
 /// The host of one worker.
 pub(crate) struct ReplayHost {
     now: Cell<Micros>,
@@ -32,12 +35,15 @@ pub(crate) struct ReplayHost {
     /// The decision about the request that arrives. The worker reports no decision for most
     /// admitted requests.
     decision: Cell<Option<ReplayDecision>>,
-    /// The refusals of rules in shadow for that request.
-    shadowed: RefCell<Vec<Record>>,
+    shadowed: Rc<Shadowed>,
 }
 
 impl ReplayHost {
-    pub(crate) fn new(data: Rc<dyn SharedData>, counters: Rc<Counters>) -> ReplayHost {
+    pub(crate) fn new(
+        data: Rc<dyn SharedData>,
+        counters: Rc<Counters>,
+        shadowed: Rc<Shadowed>,
+    ) -> ReplayHost {
         ReplayHost {
             now: Cell::new(0),
             data,
@@ -45,7 +51,7 @@ impl ReplayHost {
             period: Cell::new(0),
             next_tick: Cell::new(None),
             decision: Cell::new(None),
-            shadowed: RefCell::default(),
+            shadowed,
         }
     }
 
@@ -67,11 +73,6 @@ impl ReplayHost {
     /// Takes the decision about the request that arrived.
     pub(crate) fn take_decision(&self) -> ReplayDecision {
         self.decision.take().unwrap_or(ReplayDecision::Admitted)
-    }
-
-    /// Takes the refusals of rules in shadow since the last call.
-    pub(crate) fn take_shadowed(&self) -> Vec<Record> {
-        self.shadowed.take()
     }
 }
 

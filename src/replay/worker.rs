@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use diana_limiter::{Explained, Record, Verdict};
+use diana_limiter::{Explained, Verdict};
 use diana_policy::port::SharedData;
 use diana_policy::time::Micros;
 use diana_policy::{Accepted, Policy, Scope};
@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 
 use crate::Arrival;
 use crate::decision::ReplayDecision;
-use crate::host::{Counters, ReplayHost};
+use crate::host::{Counters, ReplayHost, Shadowed};
 
 /// The namespace in the names of counters.
 pub(crate) const NAMESPACE: &str = "replay";
@@ -42,8 +42,8 @@ pub(crate) struct ReplayWorker<A> {
 }
 
 impl<A: Arrival> ReplayWorker<A> {
-    /// A worker with these rules. All workers of a fleet have the same `data` and the same
-    /// `counters`.
+    /// A worker with these rules. All workers of a fleet have the same `data`, `counters` and
+    /// `shadowed`.
     ///
     /// # Errors
     /// If it cannot build the rules.
@@ -52,8 +52,9 @@ impl<A: Arrival> ReplayWorker<A> {
         number: WorkerNumber,
         data: Rc<dyn SharedData>,
         counters: Rc<Counters>,
+        shadowed: Rc<Shadowed>,
     ) -> Result<ReplayWorker<A>, String> {
-        let host = ReplayHost::new(data, counters);
+        let host = ReplayHost::new(data, counters, shadowed);
         let (worker, mut root) = (Worker::default(), Root::default());
         root.apply(NAMESPACE, b"", for_worker(policy, number), &worker, &host)?;
         let (open, ends) = (HashMap::new(), Vec::new());
@@ -74,11 +75,6 @@ impl<A: Arrival> ReplayWorker<A> {
             }
         }
         host.take_decision()
-    }
-
-    /// Takes the refusals of rules in shadow since the last call.
-    pub(crate) fn take_shadowed(&self) -> Vec<Record> {
-        self.host.take_shadowed()
     }
 
     /// Decides about a request, and explains the decision by each rule. The request is not settled.

@@ -136,6 +136,27 @@ fn report_counts_decisions_of_each_rule() {
     assert_eq!(report["notes"], serde_json::json!([]));
 }
 
+/// Each gateway counts alone, and the report has the refusals of rules in shadow of all.
+#[test]
+fn thousand_gateways_share_the_requests() {
+    let rule = |name: &str, more: &str| {
+        format!("{{name: {name}, actor: all, unit: day, rpu: 1, scope: gateway, algo: W{more}}}")
+    };
+    let rules = [rule("it", ""), rule("later", ", shadow: true")].join(", ");
+    let rules = format!("limits: [{{Url: /, rules: [{rules}]}}]");
+    let log: Vec<LoggedRequest> = (0..3000).map(|number| logged(BEGIN + number, "/", 1)).collect();
+    let admitted = |gateways: &str| {
+        let report = report(&rules, &log, &["--gateways", gateways]);
+        let [once, shadow] = ["admitted", "refused"].map(|what| count(&report, "it", what));
+        assert_eq!(once + shadow, 3000);
+        assert_eq!(count(&report, "later", "shadow_refused"), shadow);
+        once
+    };
+    assert_eq!(admitted("1"), 1);
+    // Of a thousand, some get no request.
+    assert!((900..1000).contains(&admitted("1000")));
+}
+
 /// A rule in shadow shows the same callers and the same curve as if it refused.
 #[test]
 fn rules_in_shadow_have_callers_and_a_curve() {
