@@ -34,7 +34,7 @@ ENDS = ["parity::ends", "settling::bytes", "models::providers"]
 # The middle Envoy has no runtime and no secrets for native modules.
 ONLY_NEWEST = ["switches::", "secrets::password"]
 # The tests of the chart that need no Envoy.
-CHART = ["Rendered", "Refused", "Checked", "Metrics"]
+CHART = ["Rendered", "Refused", "Checked", "Metrics", "Policies"]
 EXAMPLES = ["envoy", "cors", "fleet", "hot", "redis/cluster", "redis/shards", "redis/sentinel", "llm/sse", "llm/ndjson"]
 # The crates in `src`. A library has unit tests unless its `Cargo.toml` has `test = false`; `--lib` would ignore that and compile
 # all libraries again. Their dependencies have the same features as in the whole workspace, so cargo compiles those only once: there

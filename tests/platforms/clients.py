@@ -184,13 +184,13 @@ class Call:
         return next(self.received) == b"still here?"
 
 
-def refused_after(scene, action):
-    """The seconds from the beginning of an action to the first refusal; requests are sent all the time."""
+def refused_after(scene, action, **headers):
+    """The seconds from the beginning of an action to the first refusal; requests with these headers are sent all the time."""
     address, refused, over = scene.address(), [], threading.Event()
 
     def send():
         while not over.wait(0.01):
-            answer = get(address, scene.plane.PORT, "/limited")
+            answer = get(address, scene.plane.PORT, "/limited", **headers)
             if answer and answer.status == 429 and not refused:
                 refused.append(time.monotonic())
 

@@ -98,7 +98,7 @@ class OnEnvoyGateway(Gitops, unittest.TestCase):
         def condition(kind, status, reason):
             return {"status": {"ancestors": [{"conditions": [{"type": kind, "status": status, "reason": reason}]}]}}
 
-        with argo_cd() as health:
+        with argo_cd(PAGE, "EnvoyPatchPolicy") as health:
             self.assertEqual(health(policy), "Healthy", it)
             self.assertEqual(health(condition("Accepted", "False", "Disabled")), "Degraded")
             self.assertEqual(health(condition("Programmed", "False", "Invalid")), "Degraded")
@@ -106,9 +106,9 @@ class OnEnvoyGateway(Gitops, unittest.TestCase):
 
 
 @contextlib.contextmanager
-def argo_cd():
-    """Runs the program of the page as Argo CD does. Redis has the same language."""
-    [program] = re.findall(r"EnvoyPatchPolicy: \|\n((?:  .*\n)+)", PAGE.read_text())
+def argo_cd(page, kind):
+    """Runs the program of a page for a kind of objects, as Argo CD does. Redis has the same language."""
+    [program] = re.findall(kind + r": \|\n((?:  .*\n)+)", page.read_text())
     script = f"local obj = cjson.decode(ARGV[1])\nlocal function judge()\n{program}end\nreturn judge().status"
     folder = os.environ["DIANA_CLUSTER"]
     place = f"{folder}/argo-cd.sock"

@@ -55,7 +55,7 @@ def prepare(versions):
     # Here, since clusters side by side would write it at once.
     run([sys.executable, "tools/image.py"], stdout=subprocess.DEVNULL)
     # As `cargo test` builds it: a release would be optimized for minutes.
-    run(["cargo", "build", "--quiet", "--profile", "test", "--package", "diana-cli"])
+    run(["cargo", "build", "--quiet", "--profile", "test", "--package", "diana-cli", "--features", "policies"])
 
 
 def start(version, script, *words, **options):
