@@ -125,7 +125,19 @@ pub const IN_LOG: &[Row] = &[
         "global-without-redis",
         "without `redis`, each gateway counts `global` rules by itself and admits the whole limit; with `quota`, each worker \
          does",
-        |about, rule| about.policy.redis.is_none() && rule.scope == Scope::Global,
+        |about, rule| {
+            about.policy.redis.is_none() && rule.scope == Scope::Global && rule.share.is_none()
+        },
+    ),
+    rules(
+        "share-without-number",
+        "`share: true`, but nothing reports the number of gateways, unless a configuration server has these rules: each gateway \
+         admits the whole limit; write that number, such as `share: 3`",
+        |about, rule| {
+            let policy = about.policy;
+            let has_source = policy.is_remote || policy.redis.is_some() || policy.remote.is_some();
+            rule.share == Some(1) && !has_source
+        },
     ),
     other("redis-unused", |about| {
         let message = "`redis` is not used, since no rule has `scope: global`";

@@ -71,10 +71,12 @@ enum KeyDifference {
     Split { single: &'static str, other: &'static str, is_required: bool },
     /// It requires the key, with a text of this form.
     Required(Allowed),
+    /// It has the key in this form alone.
+    Only(Allowed),
 }
 
 /// The keys that differ, with their mappings in a document.
-const DIFFERENCES: [(&str, &str, KeyDifference); 11] = [
+const DIFFERENCES: [(&str, &str, KeyDifference); 12] = [
     ("entry", "Url", KeyDifference::Absent),
     ("entry", "url", KeyDifference::Split { single: "url", other: "urls", is_required: true }),
     // The targets of the resource are its routes.
@@ -87,6 +89,8 @@ const DIFFERENCES: [(&str, &str, KeyDifference); 11] = [
     ("rule", "cost", split("cost", "cost_from")),
     ("rule", "month_starts", split("month_starts", "month_starts_from")),
     ("rule", "plans", split("plans_named", "plans")),
+    // The companion knows the number of gateways.
+    ("rule", "share", KeyDifference::Only(Allowed::Flag)),
     ("settled_cost", "reserve", split("reserve", "reserve_from")),
 ];
 
@@ -191,6 +195,7 @@ fn keys(mapping: &'static Mapping, outer: &[&'static str]) -> Vec<ResourceKey> {
                 let form = ResourceForm::Text(*text);
                 keys.push(ResourceKey { form, is_required: true, ..of(key.name, &flat) });
             }
+            Some((.., KeyDifference::Only(form))) => keys.push(of(key.name, &[*form])),
             None => keys.push(ResourceKey { is_required: key.is_required, ..of(key.name, &flat) }),
         }
     }

@@ -33,6 +33,7 @@ use super::values::{RULE_NAME, TEXT, TEXTS};
 use algo::RuleAlgorithm;
 use diana_algorithm::{Algorithm, Entry, Leasing, REGISTRY};
 use diana_policy::MAX_PERMITS;
+use diana_policy::gateways::MOST_GATEWAYS;
 use diana_policy::time::Now;
 use diana_policy::time::Unit;
 use diana_policy::tree::Tree;
@@ -53,6 +54,7 @@ pub static RULE: Mapping = Mapping {
         optional("rpu", Either(&[Whole(0, MAX_PERMITS), Map(&limit::LIMIT)])),
         optional("algo", Choice(|| REGISTRY.iter().flat_map(Entry::names).collect())),
         optional("scope", Choice(|| words(SCOPES))),
+        optional("share", Either(&[Flag, Whole(1, MOST_GATEWAYS)])),
         optional("ask", Choice(|| words(ASKS))),
         optional("name", RULE_NAME),
         optional(
@@ -127,6 +129,7 @@ pub fn read<'c>(node: &Node<'c>, entry: &EntryScope<'_>, context: &Context<'c>) 
         let message = "requires `scope: global`: other rules do not use Redis";
         fields.report("on_failure", message.into());
     }
+    let share = share(&fields, scope);
     let asks_after = asks_after(&fields, scope, limiter.as_ref());
     let limiter = limiter?;
     over::check(&fields, limiter.entry.short, &limiter.quota, plans.as_deref());
@@ -146,6 +149,7 @@ pub fn read<'c>(node: &Node<'c>, entry: &EntryScope<'_>, context: &Context<'c>) 
         algo: limiter.entry.short,
         words: limiter.algorithm.properties().words,
         scope,
+        share,
         asks_after,
         daily,
         absent,
@@ -264,6 +268,20 @@ fn name(fields: &Fields<'_>, context: &Context<'_>) -> String {
         fields.report("name", format!("duplicate name: an earlier rule has the name `{text}`"));
     }
     text.into()
+}
+
+/// How many gateways share the limit of the rule at least, if each one enforces its share.
+fn share(fields: &Fields<'_>, scope: Scope) -> Option<u64> {
+    let is_number = matches!(fields.get("share")?.tree(), Tree::Int(_));
+    let least = if is_number { fields.number("share") } else { Some(1) };
+    if !is_number && !fields.flag("share", false) {
+        return None;
+    }
+    if scope != Scope::Global {
+        let message = "requires `scope: global`: other rules count in each gateway alone";
+        fields.report("share", message.into());
+    }
+    least
 }
 
 /// Whether the rule asks Redis after it has decided.

@@ -362,7 +362,7 @@ impl Check {
     #[inline(never)]
     pub(crate) fn is_near(&self, rule: &mut CompiledRule) -> bool {
         let Some(near) = rule.config.near.filter(|_| !self.is_refused()) else { return false };
-        let limit = rule.algorithm.properties().limit;
+        let limit = rule.limit();
         let used = self.remaining(rule).map(|left| limit.saturating_sub(left));
         used.is_some_and(|used| u128::from(used) * 100 > u128::from(limit) * u128::from(near))
     }

@@ -268,7 +268,10 @@ impl<'s> Builder<'s> {
                 let authority = ban.map(|ban| backend.open_bans(number, fingerprint, &ban, &spec));
                 (backend.open(number, spec, stores).ok_or_else(no_codec)?, authority)
             }
-            None => (stores.open(rule.scope, spec), None),
+            None => match rule.share {
+                Some(least) => (stores.open_share(least, spec), None),
+                None => (stores.open(rule.scope, spec), None),
+            },
         };
         let bans = ban
             .map(|ban| Box::new(Bans::new(ban, rule.scope, fingerprint, keys, authority, stores)));
@@ -310,6 +313,7 @@ impl<'s> Builder<'s> {
             usage_reader,
             store,
             is_in_backend,
+            gateways: self.stores.gateways.clone(),
             plans,
             bans,
             hot,

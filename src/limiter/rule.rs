@@ -1,5 +1,6 @@
 //! One rule, with its store and its counts.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -40,6 +41,8 @@ pub(crate) struct CompiledRule {
     pub(crate) store: Box<dyn Store>,
     /// Whether that is a store of the authority outside of the gateway.
     pub(crate) is_in_backend: bool,
+    /// The number of gateways that share limits where no authority counts.
+    pub(crate) gateways: Rc<Cell<u64>>,
     /// The number of callers that the store has room for.
     pub(crate) keys: u64,
     /// Counts its refusals, and knows its banned callers.
@@ -65,6 +68,15 @@ impl CompiledRule {
     /// Returns true if workers take turns for its callers, where they are threads of one process.
     pub(crate) fn has_turns(&self) -> bool {
         self.config.scope == Scope::Gateway
+    }
+
+    /// The permits of a caller that has used none, in this gateway.
+    pub(crate) fn limit(&self) -> u64 {
+        let limit = self.algorithm.properties().limit;
+        match self.config.share.filter(|_| !self.is_in_backend) {
+            Some(least) => limit.div_ceil(self.gateways.get().max(least)),
+            None => limit,
+        }
     }
 
     /// The turn of a caller.

@@ -51,6 +51,8 @@ pub struct Rule {
     pub words: usize,
     /// The scope of the counts.
     pub scope: Scope,
+    /// How many gateways there are at least, if each one enforces its share where no Redis counts.
+    pub share: Option<u64>,
     /// Whether requests are decided by the gateway's knowledge, and reported to Redis afterwards.
     pub asks_after: bool,
     /// The filter of a daily quota in fixed memory, if the rule has one.
@@ -113,11 +115,11 @@ impl Rule {
         self.scope == Scope::Local
     }
 
-    /// The effective scope with or without a Redis.
+    /// The scope of the limit with or without a Redis.
     #[must_use]
     pub fn scope_with(&self, redis: bool) -> Scope {
         match self.scope {
-            Scope::Global if !redis => Scope::Gateway,
+            Scope::Global if !redis && self.share.is_none() => Scope::Gateway,
             scope => scope,
         }
     }

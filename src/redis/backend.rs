@@ -74,6 +74,15 @@ impl RedisConnection {
         self.read(|outbox| outbox.gateways).unwrap_or(1)
     }
 
+    /// Assumes this number of gateways at least.
+    pub fn set_least_gateways(&self, gateways: u64) {
+        let (client, outbox) = (self.client.try_borrow_mut(), self.outbox.try_borrow_mut());
+        if let (Ok(mut client), Ok(mut outbox)) = (client, outbox) {
+            client.least_gateways = gateways;
+            client.update_outbox(&mut outbox);
+        }
+    }
+
     /// Returns true if there is anything to send that no request waits for, or a shard to probe.
     #[must_use]
     pub fn has_work(&self) -> bool {

@@ -92,6 +92,8 @@ pub struct Client {
     busy_replies: u32,
     /// Replies in a row that took more than half of the timeout.
     far_replies: u32,
+    /// How many gateways there are at least, as a configuration server reports.
+    pub(crate) least_gateways: u64,
     /// Whether Redis has had the script.
     has_script: bool,
     /// The record of all workers, as last read.
@@ -153,6 +155,7 @@ impl Client {
             slow_trip: None,
             busy_replies: 0,
             far_replies: 0,
+            least_gateways: 1,
             has_script: false,
             knows_outage: health.had_outage(),
             health,

@@ -88,6 +88,7 @@ pub mod reclaimer;
 pub mod refusal;
 pub mod replies;
 pub mod reservation;
+pub mod share;
 pub mod shared;
 mod slab;
 pub mod slots;

@@ -1,5 +1,6 @@
 //! Opens the stores of a configuration, and computes their memory.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use super::daily::{Daily, DailyTerms};
@@ -8,6 +9,7 @@ use super::in_flight_slots;
 use super::leases::Leases;
 use super::local::Local;
 use super::process::Process;
+use super::share::ShareStore;
 use super::shared::{self, Shared};
 use super::slots::Traffic;
 use super::table::Table;
@@ -55,6 +57,8 @@ pub struct Stores<'s> {
     pub resets_bans: bool,
     /// The process and the present instant, if all workers are threads of one process.
     pub process: Option<(&'static Process, Now)>,
+    /// The number of gateways that share the limits of the fleet, where it is known without Redis; else 1.
+    pub gateways: Rc<Cell<u64>>,
     tables: &'s mut Tables,
 }
 
@@ -67,6 +71,7 @@ impl<'s> Stores<'s> {
             traffic: Rc::default(),
             resets_bans: false,
             process: None,
+            gateways: Rc::new(Cell::new(1)),
             tables,
         }
     }
@@ -87,6 +92,12 @@ impl<'s> Stores<'s> {
             },
             Scope::Global => self.opener(&spec)(spec),
         }
+    }
+
+    /// Opens the store of a global rule of which each gateway enforces its share, without Redis. There
+    /// are `least` gateways or more.
+    pub fn open_share(&mut self, least: u64, spec: CounterSpec) -> Box<dyn Store> {
+        Box::new(ShareStore::new(spec, least, self))
     }
 
     /// The store of a `gateway` rule where all workers are threads of one process. `None` for

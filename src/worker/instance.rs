@@ -52,6 +52,8 @@ pub struct Instance {
     namespace: Rc<str>,
     /// Redis, if it counts for the fleet.
     redis: Option<RedisConnection>,
+    /// The number of gateways that its configuration server reports, at first 1.
+    gateways: Rc<Cell<u64>>,
     /// The time of the next upkeep. `None` while none is needed.
     next_maintenance: Cell<Option<Micros>>,
     /// Whether it has returned its leases and counts since its last request.
@@ -90,6 +92,7 @@ impl Instance {
         let mut stores = Stores::new(namespace.clone(), data, worker.tables);
         let clock = HostClock { offset: &worker.offset, host, namespace: &namespace };
         stores.process = host.process().map(|process| (process, clock.now()));
+        let gateways = stores.gateways.clone();
         let backend = redis.clone().map(|redis| Box::new(redis) as Box<dyn Backend>);
         let is_disabled = policy.disabled;
         let limiter = Limiter::new(policy, seed, stores, backend)
@@ -112,6 +115,7 @@ impl Instance {
             interval: limiter.tick_interval(),
             limiter: RefCell::new(limiter),
             redis,
+            gateways,
             next_maintenance: Cell::new(None),
             closed: Cell::new(false),
             is_replaced: Cell::new(false),
@@ -184,10 +188,19 @@ impl Instance {
         self.redis.as_ref().is_some_and(|redis| redis.is_degraded(caller))
     }
 
-    /// The last known number of gateways that share the `global` limits in degraded mode.
+    /// The last known number of gateways that share the `global` limits while Redis does not count.
     #[must_use]
     pub fn gateways(&self) -> u64 {
-        self.redis.as_ref().map_or(1, RedisConnection::gateways)
+        self.redis.as_ref().map_or(self.gateways.get(), RedisConnection::gateways)
+    }
+
+    /// Takes the number of gateways that the configuration server reports.
+    pub(crate) fn set_gateways(&self, gateways: u64) {
+        if self.gateways.replace(gateways) != gateways
+            && let Some(redis) = &self.redis
+        {
+            redis.set_least_gateways(gateways);
+        }
     }
 
     /// The number of requests with a reply that have not been resumed, since one call of the host

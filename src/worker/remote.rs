@@ -172,6 +172,12 @@ impl Poller {
         })
     }
 
+    /// The number of gateways that the server has reported. 0 if it is not known.
+    #[must_use]
+    pub fn gateways(&self, data: &dyn SharedData) -> u64 {
+        InForce::read(data, &self.in_force).gateways.known
+    }
+
     /// Applies a new document of another worker, or else polls the server if that is due and this
     /// worker leads.
     pub fn tick(&mut self, access: &Access<'_>) -> PollOutcome {

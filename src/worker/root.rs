@@ -26,6 +26,8 @@ pub struct Root {
     instance: Option<Rc<Instance>>,
     /// Polls the configuration server, if there is one.
     poller: Option<Box<Poller>>,
+    /// The number of gateways that this server reports. 0 if it is not known.
+    gateways: u64,
     /// The access to Redis, if there is one.
     redis: Option<RedisAccess>,
     /// While it has no rules, since no document was ever good.
@@ -157,6 +159,7 @@ impl Root {
         self.namespace = namespace.into();
         let data = host.data();
         let last_good = poller.as_mut().and_then(|poller| poller.last_good(&*data));
+        self.gateways = poller.as_ref().map_or(0, |poller| poller.gateways(&*data));
         let rules = last_good.as_ref().unwrap_or(&policy);
         if let Some(changes) =
             changes::detect(&self.namespace, text, rules, &*data, host.monotonic())
@@ -198,7 +201,15 @@ impl Root {
             drop(old);
             worker.sweep(host);
         }
+        self.share_limits();
         Ok(())
+    }
+
+    /// The instance shares limits by the known number of gateways.
+    fn share_limits(&self) {
+        if let Some(instance) = self.instance.as_ref().filter(|_| self.gateways > 0) {
+            instance.set_gateways(self.gateways);
+        }
     }
 
     /// Applies the results of a poll.
@@ -207,6 +218,10 @@ impl Root {
         let count = |metric| host.add(metric, &[&namespace], 1);
         outcome.count.into_iter().for_each(count);
         self.count_in_force(outcome.in_force, host);
+        if outcome.gateways > 0 {
+            self.gateways = outcome.gateways;
+            self.share_limits();
+        }
         outcome.successes.iter().for_each(|line| host.log(Level::Info, line));
         outcome.failures.iter().for_each(|line| host.log(Level::Warn, line));
         if let Some(policy) = outcome.policy {
@@ -249,8 +264,11 @@ fn log_configuration(namespace: &str, policy: &Policy, changes: &ConfigChanges, 
 
 /// Returns true if a rule counts the callers of all workers in this process.
 fn counts_in_gateway(policy: &Policy) -> bool {
-    let mut rules = policy.rules();
-    rules.any(|rule| rule.scope_with(policy.redis.is_some()) == Scope::Gateway)
+    policy.rules().any(|rule| match rule.scope {
+        Scope::Local => false,
+        Scope::Gateway => true,
+        Scope::Global => policy.redis.is_none(),
+    })
 }
 
 /// Logs the rules that a configuration adds and removes.

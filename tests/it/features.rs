@@ -8,3 +8,4 @@ mod memory;
 mod plans;
 mod policies;
 mod settling;
+mod share;

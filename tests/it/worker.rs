@@ -15,6 +15,7 @@ mod replies;
 mod requests;
 mod retirement;
 mod scenarios;
+mod share;
 mod sources;
 mod steps;
 mod switches;
@@ -108,8 +109,24 @@ impl Thread {
     }
 
     pub fn answer(&mut self, root: u32, token: u32, status: Option<u16>, body: &[u8]) {
+        self.answer_with(root, token, status, body, None);
+    }
+
+    /// The same, from a configuration server that knows the number of gateways.
+    pub fn answer_with(
+        &mut self,
+        root: u32,
+        token: u32,
+        status: Option<u16>,
+        body: &[u8],
+        gateways: Option<u64>,
+    ) {
         let fetch = || Some(body.to_vec());
-        let answer = Answer { status, size: body.len(), body: &fetch, header: &|_| None };
+        let header = |name: &str| {
+            let gateways = gateways.filter(|_| name == "x-diana-gateways")?;
+            Some(gateways.to_string().into_bytes())
+        };
+        let answer = Answer { status, size: body.len(), body: &fetch, header: &header };
         let steps = self.call(root, |it, worker, host| it.on_reply(token, &answer, worker, host));
         self.host.take_all(steps);
     }

@@ -209,7 +209,8 @@ impl Client {
     pub fn update_outbox(&self, outbox: &mut Outbox) {
         outbox.ledgers.begin(self.sender);
         let known = self.health.gateways.known;
-        outbox.gateways = if known == 0 { self.endpoint.gateways } else { known }.max(1);
+        let known = if known == 0 { self.endpoint.gateways } else { known };
+        outbox.gateways = known.max(self.least_gateways).max(1);
         outbox.had_outage = self.health.had_outage();
         outbox.unavailable = self.open().map(|(shard, _)| shard).collect();
         if outbox.is_unavailable(Shard::FIRST) && !self.is_agreed() {

@@ -7,7 +7,7 @@
 
 use diana_algorithm::Leasing;
 use diana_policy::time::Now;
-use diana_store::daily::Daily;
+use diana_store::share::GatewayShare;
 use diana_store::shared::Shared;
 use diana_store::slots::arrears::Arrears;
 use diana_store::stores::Stores;
@@ -16,7 +16,6 @@ use diana_store::{Account, CounterSpec, Store};
 /// The gateway's share of one rule.
 pub(super) struct Share {
     spec: CounterSpec,
-    open: Box<dyn Fn(CounterSpec) -> Box<dyn Store>>,
     open_grants: Box<dyn Fn(CounterSpec) -> Shared>,
     /// Counts permits granted by Redis, and arrears: of a bucket against the share of one of
     /// `grants_of` gateways, otherwise against the whole limit. `None` for in-flight slots, where
@@ -25,11 +24,8 @@ pub(super) struct Share {
     grants_of: u64,
     /// Whether usage drains.
     drains: bool,
-    /// Counts against the share, for this number of gateways.
-    store: Box<dyn Store>,
-    gateways: u64,
-    /// For daily quotas of many accounts, replaces both, and enforces the share in each worker.
-    daily: Option<Daily>,
+    /// Counts against the share.
+    part: GatewayShare,
 }
 
 impl Share {
@@ -40,37 +36,13 @@ impl Share {
         let open_grants = stores.shared_opener();
         let grants = (!spec.algorithm.properties().is_held).then(|| open_grants(spec.clone()));
         let drains = spec.capabilities().leasing == Leasing::Bucket;
-        let open = stores.opener(&spec);
-        let store = open(spec.clone());
-        let daily = stores.open_daily(&spec);
-        Share {
-            spec,
-            open: Box::new(open),
-            open_grants: Box::new(open_grants),
-            grants,
-            grants_of: 1,
-            drains,
-            store,
-            gateways: 1,
-            daily,
-        }
+        let part = GatewayShare::new(spec.clone(), stores);
+        Share { spec, open_grants: Box::new(open_grants), grants, grants_of: 1, drains, part }
     }
 
     /// The store of one of `gateways` equal shares.
     pub(super) fn of(&mut self, gateways: u64, now: Now) -> &mut dyn Store {
-        match &mut self.daily {
-            Some(daily) => daily.share(gateways),
-            None if self.gateways != gateways => {
-                self.gateways = gateways;
-                self.store.close(now);
-                self.store = (self.open)(self.spec.share(gateways));
-            }
-            None => {}
-        }
-        match &mut self.daily {
-            Some(daily) => daily,
-            None => &mut *self.store,
-        }
+        self.part.of(gateways, now)
     }
 
     /// The store of grants and arrears, for this number of gateways.
@@ -90,7 +62,7 @@ impl Share {
         gateways: u64,
         now: Now,
     ) -> Option<Arrears> {
-        let has_arrears = self.spec.is_share && self.daily.is_none();
+        let has_arrears = self.spec.is_share && self.part.daily().is_none();
         if has_arrears { self.grants_for(gateways)?.send_arrears(account, now) } else { None }
     }
 
@@ -115,7 +87,7 @@ impl Share {
 
     /// Charges permits granted by Redis.
     pub(super) fn record_grant(&mut self, account: Account, permits: u64, gateways: u64, now: Now) {
-        if let Some(daily) = &mut self.daily {
+        if let Some(daily) = self.part.daily() {
             return daily.record_grant(account.key, permits, now);
         }
         if let Some(grants) = self.grants_for(gateways) {

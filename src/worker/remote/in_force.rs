@@ -43,6 +43,11 @@ struct WorkerDocument {
 }
 
 impl InForce {
+    /// Reads the record.
+    pub fn read(data: &dyn SharedData, key: &str) -> InForce {
+        InForce::of(&words::read_all(data, key).0)
+    }
+
     /// Updates the record. Returns it as written, or with the change if all attempts failed.
     pub fn update(data: &dyn SharedData, key: &str, change: &dyn Fn(&mut InForce)) -> InForce {
         let mut record = InForce::default();
