@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use diana_config::problem::Problems;
+use diana_config::problem::{Problem, Problems};
 use diana_config::resource::{self, PolicyTargetRef};
 use diana_config::{ConfigSource, Reader};
 use diana_policy::tree::Tree;
@@ -48,10 +48,12 @@ impl PolicyRefusal {
         PolicyRefusal { reason: PolicyReason::NotAllowed, message }
     }
 
-    fn invalid(problems: &Problems) -> PolicyRefusal {
+    /// The resource has problems. Its keys are named as it has them.
+    fn invalid(problems: &Problems, spec: &Tree) -> PolicyRefusal {
         let lines = problems.list().iter().take(MOST_PROBLEMS).map(|problem| {
-            let path = if problem.path.is_empty() { "" } else { "." };
-            format!("spec{path}{problem}")
+            let dot = if problem.path.is_empty() { "" } else { "." };
+            let path = resource::path(spec, &problem.path);
+            format!("spec{dot}{}", Problem { path, ..problem.clone() })
         });
         let mut message = lines.collect::<Vec<_>>().join("\n");
         let more = problems.list().len().saturating_sub(MOST_PROBLEMS) + problems.more();
@@ -80,7 +82,7 @@ pub fn read(
     spec: &Tree,
 ) -> Result<PolicyForm, PolicyRefusal> {
     let document = resource::document(&ConfigSource::of(spec.clone()));
-    let document = document.map_err(|problems| PolicyRefusal::invalid(&problems))?;
+    let document = document.map_err(|problems| PolicyRefusal::invalid(&problems, spec))?;
     check_keys(spec, &platform.rights)?;
     let limits = document.source.documents().first().and_then(|tree| tree.get("limits"));
     let entries: Vec<Tree> =
@@ -90,7 +92,7 @@ pub fn read(
     let mut pairs: Vec<_> = text::others(&platform.document).cloned().collect();
     pairs.push(("limits".into(), Tree::List(all)));
     let read = Reader::remote(platform.own.clone()).read(&ConfigSource::of(Tree::Map(pairs)));
-    let (read, _) = read.map_err(|problems| PolicyRefusal::invalid(&problems))?;
+    let (read, _) = read.map_err(|problems| PolicyRefusal::invalid(&problems, spec))?;
     let rules: Vec<_> =
         read.limits.iter().take(entries.len()).flat_map(|limit| &limit.rules).collect();
     for rule in &rules {

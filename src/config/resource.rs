@@ -271,6 +271,28 @@ pub fn document(spec: &ConfigSource) -> Result<PolicyDocument, Problems> {
     }
 }
 
+/// The path in a resource of a node that its document has at `path`, such as `limits[0].urls` of
+/// `limits[0].url`.
+#[must_use]
+pub fn path(spec: &Tree, path: &str) -> String {
+    let mut node = Some(spec);
+    let steps = path.split('.').map(|step| {
+        let (key, indices) = step.split_at(step.find('[').unwrap_or(step.len()));
+        let has = |key: &&str| node.is_some_and(|node| node.get(key).is_some());
+        let forms = DIFFERENCES.iter().find_map(|(_, name, difference)| match difference {
+            KeyDifference::Split { single, other, .. } if *name == key => Some([*single, *other]),
+            _ => None,
+        });
+        let key = forms.and_then(|forms| forms.into_iter().find(has)).unwrap_or(key);
+        node = node.and_then(|node| node.get(key));
+        for index in indices.split(['[', ']']).filter_map(|index| index.parse::<usize>().ok()) {
+            node = node.and_then(|node| items(node).get(index));
+        }
+        format!("{key}{indices}")
+    });
+    steps.collect::<Vec<_>>().join(".")
+}
+
 impl PolicyDocument {
     /// The document of the resource's `limits` with the other keys of the platform's document. Without
     /// one, names of actors and plans stand for some of the platform.

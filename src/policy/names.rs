@@ -13,13 +13,17 @@ pub fn for_clients(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-/// The name in metrics: `/` is `_S_`, and `.` is `_D_`. No two names are the same there, also after
-/// Envoy has replaced all hyphens, as names have no capital letters, and owners no underscores.
+/// The name in metrics: `/` is `_S_`, `.` is `_D_`, and a hyphen of the rule itself is `_H_`. No two
+/// names are the same there, also after Envoy has replaced all hyphens: names have no capital letters,
+/// and owners no underscores.
 #[must_use]
 pub fn in_metrics(name: &str) -> Cow<'_, str> {
-    match name.contains('/') {
-        true => name.replace('/', "_S_").replace('.', "_D_").into(),
-        false => name.into(),
+    match name.rsplit_once('/') {
+        Some((owner, rule)) => {
+            let owner = owner.replace('/', "_S_").replace('.', "_D_");
+            format!("{owner}_S_{}", rule.replace('-', "_H_")).into()
+        }
+        None => name.into(),
     }
 }
 

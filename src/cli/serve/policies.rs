@@ -3,6 +3,7 @@
 //! It depends only on these objects, so replicas serve the same bytes. While the API server does not
 //! tell them, the last document stays.
 
+mod definition;
 mod fleet;
 mod lease;
 mod objects;
@@ -98,7 +99,10 @@ impl Policies {
         let news = watches::start(&client, &settings, behind);
         let own_pod = env::var("POD_NAME").unwrap_or_else(|_| format!("pid-{}", process::id()));
         let (reports, receiver) = watch::channel(Arc::default());
+        let (advice, advised) = watch::channel(None);
+        tokio::spawn(definition::follow(client.clone(), advice));
         let writer = StatusWriter {
+            advice: advised,
             lease: WriterLease::new(&client, &settings.lease, own_pod.clone()),
             client,
             replicas: settings.companion.clone(),

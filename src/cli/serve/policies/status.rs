@@ -30,6 +30,8 @@ pub struct Told<'t> {
     fleet: &'t GatewayFleet,
     versions: &'t Versions,
     pods: BTreeMap<ObjectKey, GatewayProcess>,
+    /// What each status tells beside.
+    advice: Option<String>,
 }
 
 impl<'t> Told<'t> {
@@ -38,8 +40,9 @@ impl<'t> Told<'t> {
         fleet: &'t GatewayFleet,
         versions: &'t Versions,
         processes: &[GatewayProcess],
+        advice: Option<String>,
     ) -> Told<'t> {
-        Told { fleet, versions, pods: fleet.told(processes) }
+        Told { fleet, versions, pods: fleet.told(processes), advice }
     }
 
     /// Why a policy is not in force in a pod, if it is not.
@@ -84,7 +87,10 @@ impl Standing {
     pub fn status(&self, told: &Told<'_>, now: Timestamp) -> Option<Value> {
         let before = &self.policy.status;
         let of = |gateways: &[ObjectKey], before: Option<&Value>| -> Vec<Value> {
-            let conditions = [self.accepted(), self.programmed(told, gateways)];
+            let mut accepted = self.accepted();
+            let advice = told.advice.iter().map(|advice| format!("\n{advice}"));
+            accepted.message.extend(advice);
+            let conditions = [accepted, self.programmed(told, gateways)];
             conditions.iter().map(|it| it.value(self.composed.generation, before, now)).collect()
         };
         let present = |gateway: &ObjectKey| {

@@ -63,7 +63,8 @@ pub fn leases(client: &Client) -> Api<DynamicObject> {
     Api::default_namespaced_with(client.clone(), &lease())
 }
 
-fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
+/// A resource of the API server.
+pub fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
     ApiResource {
         group: group.into(),
         version: version.into(),

@@ -40,6 +40,8 @@ pub struct StatusWriter {
     /// The other replicas.
     pub replicas: Replicas,
     pub pollers: Arc<Pollers>,
+    /// What each status tells about the CustomResourceDefinition, if anything.
+    pub advice: watch::Receiver<Option<String>>,
     /// The versions of the policies of which the status was written: until the watch tells the next
     /// one, what is known of the status is old.
     pub written: BTreeMap<String, String>,
@@ -75,7 +77,8 @@ impl StatusWriter {
             return Ok(());
         }
         let fleet = self.pollers.fleet();
-        let told = Told::new(&fleet, &report.versions, &self.heard().await);
+        let advice = self.advice.borrow().clone();
+        let told = Told::new(&fleet, &report.versions, &self.heard().await, advice);
         let present: BTreeMap<&str, &str> = report
             .standings
             .iter()
