@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use diana_compose::{AcceptedSpec, Composition, Platform, PolicyObject, PolicyStatus, compose};
 use diana_config::ConfigSource;
+use diana_config::resource::GROUP;
 use diana_policy::ModuleKind;
 use diana_policy::tree::Tree;
 use diana_worker::remote;
@@ -103,6 +104,7 @@ impl Policies {
         tokio::spawn(definition::follow(client.clone(), advice));
         let writer = StatusWriter {
             advice: advised,
+            controller: format!("{GROUP}/{}-{}", client.default_namespace(), settings.lease),
             lease: WriterLease::new(&client, &settings.lease, own_pod.clone()),
             client,
             replicas: settings.companion.clone(),

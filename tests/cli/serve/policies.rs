@@ -273,3 +273,75 @@ fn version_of_the_definition_is_compared() {
     });
     assert!(is_accepted(&advised));
 }
+
+#[test]
+fn replica_that_is_behind_takes_no_gateway_back() {
+    let cluster = cluster();
+    let folder = folder(&cluster);
+    let mut late = companion(&folder);
+    late.wait_for("is served, 1 rule: all");
+    cluster.change(|world| _ = world.held.insert("limitpolicies".into()));
+    cluster.apply("limitpolicies/team-a/limits", policy(rule(1)));
+    let mut first = companion(&folder);
+    first.wait_for("is served, 2 rules");
+    let (head, _) = polled(&first, "");
+    let tag = head.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
+    let known = format!("if-none-match: {tag}\r\n");
+    let version = format!("x-diana-document: {}\r\n", version(&first));
+    let newer = document(&first);
+    drop(first);
+    assert!(!document(&late).contains("team-a"));
+
+    // While it cannot know whether it is behind, a gateway keeps what it has.
+    cluster.change(|world| _ = world.refused.insert("limitpolicies".into(), 403));
+    late.wait_for("the known ones stay in force");
+    let (head, _) = polled(&late, &known);
+    assert!(head.contains("304 Not Modified") && head.contains(tag), "{head}");
+    let (head, body) = polled(&late, &version);
+    assert!(head.contains("503 Service Unavailable") && body.contains("newer rules"), "{head}");
+
+    cluster.change(|world| _ = world.refused.remove("limitpolicies"));
+    let lists = cluster.world().lists["limitpolicies"];
+    // Its status was written meanwhile, so that the policy is newer than in the tag.
+    let (head, body) = polled(&late, &known);
+    assert!(head.contains("304 Not Modified") || body == newer, "{head}");
+    late.wait_for("is served, 2 rules");
+    assert_eq!(document(&late), newer);
+    assert!(cluster.world().lists["limitpolicies"] > lists);
+    // It knows now.
+    let lists = cluster.world().lists["limitpolicies"];
+    polled(&late, &version);
+    polled(&late, &known);
+    assert_eq!(cluster.world().lists["limitpolicies"], lists);
+}
+
+#[test]
+fn companions_of_two_releases_write_about_their_own_gateways() {
+    let cluster = cluster();
+    let name = "limitpolicies/team-a/limits";
+    let other = |controller: &str| {
+        let condition = json!({"type": "Accepted", "status": "True", "observedGeneration": 1});
+        let reference = json!({"name": "internal"});
+        let ancestor = json!({"ancestorRef": reference, "controllerName": controller, "conditions": [condition]});
+        let mut policy = policy(rule(1));
+        policy["status"] = json!({"ancestors": [ancestor], "conditions": [{"type": "Accepted", "status": "True"}]});
+        policy
+    };
+    let summary = |name: &str| {
+        let has_both =
+            |it: &Value| it["status"]["ancestors"].as_array().is_some_and(|all| all.len() == 2);
+        cluster.wait(name, has_both)["status"]["conditions"].as_array().unwrap().len()
+    };
+    cluster.apply(name, other("limits.diana.internal/a-companion"));
+    // It comes later by its name.
+    cluster.apply("limitpolicies/team-b/limits", other("limits.diana.internal/z-companion"));
+    let folder = folder(&cluster);
+    let _companion = companion(&folder);
+    assert_eq!((summary("limitpolicies/team-b/limits"), summary(name)), (2, 1));
+    // Without a Gateway of this release there is nothing to tell.
+    cluster.delete("gateways/plat/public");
+    let ancestors =
+        |it: &Value| it["status"]["ancestors"].as_array().is_some_and(|all| all.len() == 1);
+    let object = cluster.wait("limitpolicies/team-b/limits", ancestors);
+    assert_eq!(condition(&object, "Accepted")["status"], "True");
+}

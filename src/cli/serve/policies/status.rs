@@ -5,13 +5,10 @@ use std::sync::Arc;
 
 use diana_compose::{PolicyReason, PolicyStatus};
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::fleet::{GatewayFleet, GatewayProcess};
 use super::objects::{ObjectKey, TeamPolicy};
-
-/// Who writes a part of the status.
-const CONTROLLER: &str = "limits.diana.internal/companion";
 
 /// Silence of a pod after which nobody knows what is in force there, in seconds.
 const SILENCE: u64 = 60;
@@ -27,24 +24,16 @@ pub type Versions = BTreeMap<u64, Arc<Generations>>;
 
 /// What is in force in the pods of gateways.
 pub struct Told<'t> {
-    fleet: &'t GatewayFleet,
-    versions: &'t Versions,
-    pods: BTreeMap<ObjectKey, GatewayProcess>,
+    pub fleet: &'t GatewayFleet,
+    pub versions: &'t Versions,
+    pub pods: BTreeMap<ObjectKey, GatewayProcess>,
     /// What each status tells beside.
-    advice: Option<String>,
+    pub advice: Option<String>,
+    /// The name of this companion: others write about the Gateways of their releases.
+    pub controller: &'t str,
 }
 
-impl<'t> Told<'t> {
-    /// What these processes told.
-    pub fn new(
-        fleet: &'t GatewayFleet,
-        versions: &'t Versions,
-        processes: &[GatewayProcess],
-        advice: Option<String>,
-    ) -> Told<'t> {
-        Told { fleet, versions, pods: fleet.told(processes), advice }
-    }
-
+impl Told<'_> {
     /// Why a policy is not in force in a pod, if it is not.
     fn lack(&self, pod: &ObjectKey, uid: &str, generation: i64) -> Option<&'static str> {
         let Some(process) = self.pods.get(pod).filter(|process| process.seconds < SILENCE) else {
@@ -93,32 +82,45 @@ impl Standing {
             let conditions = [accepted, self.programmed(told, gateways)];
             conditions.iter().map(|it| it.value(self.composed.generation, before, now)).collect()
         };
-        let present = |gateway: &ObjectKey| {
-            let ancestors = before.get("ancestors").and_then(Value::as_array);
-            ancestors
-                .into_iter()
-                .flatten()
-                .find(|it| it.get("ancestorRef") == Some(&reference(gateway)))
-        };
-        let ancestors: Vec<Value> = self
-            .gateways
-            .iter()
-            .map(|gateway| {
-                let before = present(gateway).and_then(|it| it.get("conditions"));
-                json!({"ancestorRef": reference(gateway), "controllerName": CONTROLLER, "conditions": of(std::slice::from_ref(gateway), before)})
-            })
-            .collect();
-        let mut status = Map::from_iter([
-            ("observedGeneration".into(), self.composed.generation.into()),
-            ("conditions".into(), of(&self.gateways, before.get("conditions")).into()),
-            ("ancestors".into(), ancestors.into()),
-        ]);
-        if let Some(form) = &self.composed.in_force {
-            let spec = serde_json::to_value(&form.spec).unwrap_or_default();
-            status.insert("inForce".into(), json!({"generation": form.generation, "spec": spec}));
+        let ancestors = before.get("ancestors").and_then(Value::as_array);
+        let (own, mut ancestors): (Vec<Value>, Vec<Value>) =
+            ancestors.into_iter().flatten().cloned().partition(|it| {
+                it.get("controllerName").and_then(Value::as_str) == Some(told.controller)
+            });
+        let leads = self.leads(told.controller, &ancestors);
+        ancestors.extend(self.gateways.iter().map(|gateway| {
+            let reference = reference(gateway);
+            let before = own.iter().find(|it| it.get("ancestorRef") == Some(&reference));
+            let conditions = of(std::slice::from_ref(gateway), before.and_then(|it| it.get("conditions")));
+            json!({"ancestorRef": reference, "controllerName": told.controller, "conditions": conditions})
+        }));
+        let mut status = before.as_object().cloned().unwrap_or_default();
+        status.insert("ancestors".into(), ancestors.into());
+        if leads {
+            let conditions = of(&self.gateways, before.get("conditions"));
+            status.insert("observedGeneration".into(), self.composed.generation.into());
+            status.insert("conditions".into(), conditions.into());
+            status.remove("inForce");
+            if let Some(form) = &self.composed.in_force {
+                let spec = serde_json::to_value(&form.spec).unwrap_or_default();
+                let form = json!({"generation": form.generation, "spec": spec});
+                status.insert("inForce".into(), form);
+            }
         }
         let status = Value::from(status);
         (status != *before).then_some(status)
+    }
+
+    /// Whether this companion writes what the status has once. Of several, the first by name with a
+    /// Gateway of the policy does, as long as it reads newer forms.
+    fn leads(&self, controller: &str, others: &[Value]) -> bool {
+        let is_first = |other: &Value| {
+            let name = other.get("controllerName").and_then(Value::as_str).unwrap_or_default();
+            let generation = other.pointer("/conditions/0/observedGeneration");
+            let is_present = generation.and_then(Value::as_i64) >= Some(self.composed.generation);
+            is_present && (name < controller || self.gateways.is_empty())
+        };
+        !others.iter().any(is_first)
     }
 
     fn accepted(&self) -> StatusCondition {

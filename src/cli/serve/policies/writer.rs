@@ -40,6 +40,8 @@ pub struct StatusWriter {
     /// The other replicas.
     pub replicas: Replicas,
     pub pollers: Arc<Pollers>,
+    /// The name of the companion among those of other releases.
+    pub controller: String,
     /// What each status tells about the CustomResourceDefinition, if anything.
     pub advice: watch::Receiver<Option<String>>,
     /// The versions of the policies of which the status was written: until the watch tells the next
@@ -78,7 +80,9 @@ impl StatusWriter {
         }
         let fleet = self.pollers.fleet();
         let advice = self.advice.borrow().clone();
-        let told = Told::new(&fleet, &report.versions, &self.heard().await, advice);
+        let pods = fleet.told(&self.heard().await);
+        let (versions, controller) = (&report.versions, self.controller.as_str());
+        let told = Told { fleet: &fleet, versions, pods, advice, controller };
         let present: BTreeMap<&str, &str> = report
             .standings
             .iter()
