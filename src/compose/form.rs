@@ -87,8 +87,9 @@ pub fn read(
     let limits = document.source.documents().first().and_then(|tree| tree.get("limits"));
     let entries: Vec<Tree> =
         limits.map_or(&[][..], items).iter().map(|entry| owned(entry, policy)).collect();
-    // With the platform's rules, since a policy may name some.
-    let all: Vec<Tree> = entries.iter().chain(platform.entries()).cloned().collect();
+    // With the platform's rules only if the policy names some: they may be many.
+    let named = if names_rules(&entries) { platform.entries() } else { &[] };
+    let all: Vec<Tree> = entries.iter().chain(named).cloned().collect();
     let mut pairs: Vec<_> = text::others(&platform.document).cloned().collect();
     pairs.push(("limits".into(), Tree::List(all)));
     let read = Reader::remote(platform.own.clone()).read(&ConfigSource::of(Tree::Map(pairs)));
@@ -116,6 +117,12 @@ pub fn read(
     }
     let replaces = rules.iter().flat_map(|rule| rule.replaces.iter().cloned()).collect();
     Ok(PolicyForm { targets: document.targets, rules: rules.len(), entries, replaces })
+}
+
+/// Returns true if a rule of these entries names other rules.
+fn names_rules(entries: &[Tree]) -> bool {
+    let mut rules = entries.iter().filter_map(|entry| entry.get("rules")).flat_map(items);
+    rules.any(|rule| rule.get("replaces").is_some())
 }
 
 /// An entry. The names of its rules begin with their owner.

@@ -19,6 +19,7 @@ pub struct DocumentOrder(Vec<u64>);
 
 impl DocumentOrder {
     /// The versions of the newest objects.
+    #[cfg(any(test, feature = "policies"))]
     pub fn of(versions: impl IntoIterator<Item = u64>) -> DocumentOrder {
         DocumentOrder(versions.into_iter().collect())
     }

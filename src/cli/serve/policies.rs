@@ -12,7 +12,7 @@ mod status;
 mod watches;
 mod writer;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::env;
 use std::io;
 use std::path::Path;
@@ -20,7 +20,9 @@ use std::process;
 use std::sync::Arc;
 use std::time::Duration;
 
-use diana_compose::{AcceptedSpec, Composition, Platform, PolicyObject, PolicyStatus, compose};
+use diana_compose::{
+    AcceptedSpec, AttachedRoute, Composition, Plane, Platform, PolicyObject, PolicyStatus, compose,
+};
 use diana_config::ConfigSource;
 use diana_config::resource::GROUP;
 use diana_policy::ModuleKind;
@@ -33,6 +35,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::rules::{Behind, Publisher};
 use super::{Files, READ_INTERVAL, log};
+use crate::text::plain;
 use lease::WriterLease;
 use objects::{ClusterObjects, ObjectChange, ObjectKey};
 use settings::Settings;
@@ -75,6 +78,8 @@ struct Desk {
     composed: BTreeMap<ObjectKey, (Arc<PolicyStatus>, Arc<[ObjectKey]>)>,
     /// The documents of late.
     versions: VecDeque<(u64, Arc<Generations>)>,
+    /// What the log has about forged names.
+    forged: BTreeSet<String>,
     pollers: Arc<Pollers>,
     /// The name of this replica's pod.
     own_pod: String,
@@ -124,6 +129,7 @@ impl Policies {
             accepted: BTreeMap::new(),
             composed: BTreeMap::new(),
             versions: VecDeque::new(),
+            forged: BTreeSet::new(),
             pollers,
             own_pod,
             reports,
@@ -225,6 +231,7 @@ impl Desk {
             })
             .collect();
         let routes = self.objects.routes(&self.settings);
+        self.look_for_forged(&routes);
         let Composition { document, policies } =
             compose(&platform, &policies, &routes, &self.objects.namespaces());
         let text = document.into_bytes();
@@ -260,6 +267,25 @@ impl Desk {
         self.versions.push_front((version, Arc::new(generations)));
         self.versions.truncate(MOST_VERSIONS);
         self.report();
+    }
+
+    /// Reports names of rules that may be those of another object's routes in Istio: objects that are
+    /// older than the admission policy of the chart may have them.
+    fn look_for_forged(&mut self, routes: &[AttachedRoute]) {
+        let names = routes.iter().flat_map(|route| {
+            let AttachedRoute { namespace, target, rules } = route;
+            let forged = rules.iter().flatten().filter(|name| name.contains('.'));
+            forged.map(move |name| {
+                format!(
+                    "the {} `{namespace}/{}` has a rule with the name `{name}`, which may be that of another team's route; remove it",
+                    target.kind, target.name
+                )
+            })
+        });
+        let is_istio = self.settings.plane() == Plane::Istio;
+        let forged: BTreeSet<String> = names.filter(|_| is_istio).collect();
+        forged.difference(&self.forged).for_each(|line| log(&plain(line)));
+        self.forged = forged;
     }
 
     /// Tells what became of the policies.

@@ -345,3 +345,19 @@ fn companions_of_two_releases_write_about_their_own_gateways() {
     let object = cluster.wait("limitpolicies/team-b/limits", ancestors);
     assert_eq!(condition(&object, "Accepted")["status"], "True");
 }
+
+#[test]
+fn names_that_another_team_may_have_chosen_are_reported_in_istio() {
+    let cluster = cluster();
+    let folder = folder(&cluster);
+    let istio = POLICIES.replace("envoy-gateway", "istio");
+    replace(&folder.join("policies.yaml"), istio);
+    let parents = json!([{"name": "public", "namespace": "plat"}]);
+    let route = json!({"spec": {"parentRefs": parents, "rules": [{"name": "team-a.shop.0"}]}});
+    cluster.apply("httproutes/team-b/forged", route);
+    cluster.apply("limitpolicies/team-a/limits", policy(rule(1)));
+    let mut companion = companion(&folder);
+    companion.wait_for("`team-b/forged` has a rule with the name `team-a.shop.0`");
+    companion.wait_for("is served");
+    assert!(document(&companion).contains(r#"{"route":["team-a.shop.0"]}"#));
+}
