@@ -58,7 +58,7 @@ const SETTLED: Sizes<'_> = [&[[1, 2, 0, 0, 0, 1]], &[]];
 const RELOADED: Sizes<'_> = [&[[1, 1, 0, 1, 1, 0]], &[]];
 
 /// Of a caller whose permits a gateway leases near the end of a window.
-const LEASED_AT_END: Sizes<'_> = [&[[1, 2, 1, 1, 0, 0]], &[[2, 2, 1, 1, 0, 0]]];
+const LEASED_AT_END: Sizes<'_> = [&[[1, 2, 1, 1, 0, 0]], &[]];
 
 const LARGEST: &[[usize; 6]] = &[[2, 2, 1, 0, 0, 2], [2, 2, 2, 2, 1, 0], [3, 2, 1, 1, 1, 0]];
 
