@@ -21,7 +21,7 @@ LOAD = "load::"
 MEASURED = ["--show-output", "--test-threads=1"]
 # Features that may differ between the oldest Envoy and the newest: admission and refusal, ends of streams, updates, the way to Redis,
 # remote rules, metrics, the access log.
-ON_OLDEST = ["answers::refused", "access_log::", "settling::ends", "updates::", "to_redis::a_pipeline", "fleet::gateways_share", "remote::a_header", "remote::polls_name", "metrics::prometheus", "parity::", "route::", "models::providers"]
+ON_OLDEST = ["answers::refused", "access_log::", "settling::ends", "updates::", "to_redis::a_pipeline", "fleet::gateways_share", "remote::a_header", "remote::polls", "metrics::prometheus", "parity::", "route::", "models::providers"]
 ACTIONLINT = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"
 # What the native module refuses: claims in metadata, nested and typed metadata. And a virtual machine that dies, and the commands
 # of the runbook, which read metrics of the wasm module.
@@ -29,7 +29,7 @@ ONLY_WASM = ["trap::", "symptoms::", "verified_token_in_metadata", "models::prot
 # The oldest Envoy takes metrics from the native module only with a request, and does not report how a stream ended.
 NATIVE_ON_OLDEST = ["responses::", "rpc::", "actors::", "access_log::", "holding::", "updates::", "configuration::", "operator::", "fleet::gateways_share", "metrics::failed_calls", "panics::", "process::shipped", "secrets::secret_that", "--skip", "settling::"]
 # Everything that the reference names. The oldest Envoy reports no ends to the native module.
-PARITY = ["parity::arrivals", "remote::polls_name", "peer::", "route::", "types_of_metadata"]
+PARITY = ["parity::arrivals", "remote::polls", "peer::", "route::", "types_of_metadata"]
 ENDS = ["parity::ends", "settling::bytes", "models::providers"]
 # The middle Envoy has no runtime and no secrets for native modules.
 ONLY_NEWEST = ["switches::", "secrets::password"]

@@ -118,6 +118,26 @@ fn polls_name_the_gateway_and_its_document() {
     envoy.assert_unharmed();
 }
 
+/// On each Envoy and in both modules.
+#[test]
+fn polls_read_the_number_of_gateways() {
+    let shared = document("shared", 10).replace("algo: W", "algo: W, scope: global, share: true");
+    let config_server = ConfigServer::start(ServerResponse::Counted(shared.clone(), 3));
+    let envoy = gateway(config_server.port).workers(2).start();
+    let admitted = |account: &str| {
+        let passes = |_: &u64| !envoy.get("/", &[("x-account-id", account)]).refused();
+        (0..20).filter(passes).count()
+    };
+    settles_on(&envoy, "shared");
+    assert_eq!(admitted("a"), 4);
+    config_server.respond_with(ServerResponse::Counted(shared, 5));
+    let mut accounts = 0..;
+    eventually("a share of two", || {
+        (admitted(&format!("b{}", accounts.next()?)) == 2).then_some(())
+    });
+    envoy.assert_unharmed();
+}
+
 #[test]
 fn last_good_rules_survive_bad_responses() {
     let good = ServerResponse::Text(document("good", 10));

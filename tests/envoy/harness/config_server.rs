@@ -12,6 +12,8 @@ pub enum ServerResponse {
     Text(String),
     /// The text with this tag, or 304 to a request that has the tag.
     Tagged(String, String),
+    /// The text with a number of gateways.
+    Counted(String, u64),
     Status(u16),
     /// The text after a delay.
     Late(Duration, String),
@@ -133,6 +135,11 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
             let head = format!("HTTP/1.1 {status} x\r\nconnection: close\r\netag: {tag}\r\n");
             format!("{head}content-length: {length}\r\n\r\n{text}")
         }
+        ServerResponse::Counted(text, gateways) => reply(200, text.len(), &text).replacen(
+            "\r\n",
+            &format!("\r\nx-diana-gateways: {gateways}\r\n"),
+            1,
+        ),
         ServerResponse::Status(status) => reply(status, 0, ""),
         ServerResponse::Late(pause, text) => {
             thread::sleep(pause);
