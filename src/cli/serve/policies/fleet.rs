@@ -129,8 +129,8 @@ impl GatewayFleet {
         let mut told: BTreeMap<ObjectKey, GatewayProcess> = BTreeMap::new();
         for process in processes {
             let Some(pod) = self.pod(process) else { continue };
-            let known = told.get(pod).map_or(u64::MAX, |known| known.seconds);
-            if process.seconds < known {
+            let known = told.get(pod).map_or(u64::MAX, |known| known.milliseconds);
+            if process.milliseconds < known {
                 told.insert(pod.clone(), process.clone());
             }
         }
@@ -152,8 +152,8 @@ pub struct GatewayProcess {
     /// A newer one that it refused.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub refused: Option<String>,
-    /// The time since then in seconds.
-    pub seconds: u64,
+    /// The time since then.
+    pub milliseconds: u64,
 }
 
 impl GatewayProcess {
@@ -173,7 +173,7 @@ impl GatewayProcess {
             address,
             document: version(document),
             refused: refused.and_then(version),
-            seconds: 0,
+            milliseconds: 0,
         })
     }
 
@@ -212,11 +212,11 @@ impl Pollers {
     pub fn processes(&self) -> Vec<GatewayProcess> {
         let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         let since = |(process, at): &(GatewayProcess, Instant)| GatewayProcess {
-            seconds: at.elapsed().as_secs(),
+            milliseconds: at.elapsed().as_millis() as u64,
             ..process.clone()
         };
         let processes = heard.values().map(since);
-        processes.filter(|process| process.seconds < FORGET.as_secs()).collect()
+        processes.filter(|process| process.milliseconds < FORGET.as_millis() as u64).collect()
     }
 
     /// The pods of gateways.

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::fleet::{GatewayFleet, GatewayProcess};
 use super::objects::{ObjectKey, TeamPolicy};
 
-/// Silence of a pod after which nobody knows what is in force there, in seconds.
-const SILENCE: u64 = 60;
+/// Silence of a pod after which nobody knows what is in force there, in milliseconds.
+const SILENCE: u64 = 60_000;
 
 /// Pods that a message names.
 const MOST_NAMES: usize = 5;
@@ -36,7 +36,8 @@ pub struct Told<'t> {
 impl Told<'_> {
     /// Why a policy is not in force in a pod, if it is not.
     fn lack(&self, pod: &ObjectKey, uid: &str, generation: i64) -> Option<&'static str> {
-        let Some(process) = self.pods.get(pod).filter(|process| process.seconds < SILENCE) else {
+        let Some(process) = self.pods.get(pod).filter(|process| process.milliseconds < SILENCE)
+        else {
             return Some("says nothing");
         };
         let version = |text: &String| u64::from_str_radix(text, 16).ok();
