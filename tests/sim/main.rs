@@ -69,7 +69,7 @@ fn shipped() {
     play(
         "shipped",
         SHIPPED,
-        (0..25).chain(WIDE..WIDE + 10).chain(BLIPS..BLIPS + 5).chain(LARGE..LARGE + 5),
+        (0..40).chain(WIDE..WIDE + 10).chain(BLIPS..BLIPS + 5).chain(LARGE..LARGE + 5),
     );
 }
 

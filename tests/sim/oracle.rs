@@ -32,7 +32,7 @@ fn busy_within(rule: &Rule) -> (Micros, Micros) {
     match rule.scope {
         // Four requests in the longest time that a block is for.
         Scope::Global => (6 * SECOND, window.min(400 * MILLISECOND) / 4),
-        _ => (300 * MILLISECOND, SECOND),
+        _ => (300 * MILLISECOND, 15 * MILLISECOND),
     }
 }
 
@@ -532,7 +532,8 @@ impl Oracle<'_> {
         let own = entry.counted_as(rule);
         let lost = if self.may_be_lost(rule, &(entry.arrived..decided)) { TERMS } else { 0 };
         let (within, each) = busy_within(rule);
-        let since = entry.arrived.saturating_sub(leased(rule.scope) + within + trip + lost);
+        let recent = entry.arrived.saturating_sub(leased(rule.scope) + trip + lost);
+        let since = recent.saturating_sub(within);
         let mut arrivals: BTreeMap<usize, Vec<Micros>> = BTreeMap::new();
         for other in &self.entries {
             if (since..=decided).contains(&other.arrived)
@@ -549,7 +550,8 @@ impl Oracle<'_> {
             let mut latest = i64::MIN;
             (BUSY..=times.len()).any(|end| {
                 latest = latest.max(late(end - BUSY));
-                late(end - 1) < latest.saturating_add(each as i64)
+                // The last of them had the lease.
+                times[end - 1] >= recent && late(end - 1) < latest.saturating_add(each as i64)
             })
         })
     }
