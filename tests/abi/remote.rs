@@ -117,7 +117,7 @@ fn idle_check_for_new_rules_costs_two_reads() {
     worker.fire();
     let (calls, _) = worker.counted();
     let reads = calls.get("proxy_get_shared_data").copied();
-    // Of the rules, and of what the workers use.
+    // One of the rules, one of the documents in force.
     assert_eq!(reads, Some(2), "{calls:?}");
     assert!(!calls.contains_key("proxy_set_shared_data"), "{calls:?}");
     worker.start_counting();

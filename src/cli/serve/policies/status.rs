@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::fleet::{GatewayFleet, GatewayProcess};
 use super::objects::{ObjectKey, TeamPolicy};
 
-/// Silence of a pod after which nobody knows what is in force there, in milliseconds.
+/// Silence of a pod after which its document in force is unknown, in milliseconds.
 const SILENCE: u64 = 60_000;
 
 /// Pods that a message names.
