@@ -19,8 +19,8 @@ use super::order::{DocumentTag, Due, Had};
 use super::policies::Pollers;
 use super::rules::{Behind, Document, Served};
 
-/// Time for which a request waits until this server has read the API server anew.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Time for which a request waits until this server has listed the objects again.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// The number of gateways of the one that polls.
 const GATEWAYS: HeaderName = HeaderName::from_static("x-diana-gateways");
@@ -32,11 +32,11 @@ pub struct Site {
     pub modules: HashMap<String, Bytes>,
     /// The rules, which change.
     pub rules: watch::Receiver<Served>,
-    /// Requests to read the objects of the API server anew.
+    /// Requests to list the objects of the API server again.
     pub behind: watch::Sender<Behind>,
     /// The number of requests for the rules.
     pub polls: Polls,
-    /// Who polled, if policies are served.
+    /// The polls of gateways, if policies are served.
     #[cfg(feature = "policies")]
     pub pollers: Option<Arc<Pollers>>,
 }
@@ -59,7 +59,7 @@ impl Site {
             "/live" => text(StatusCode::OK, "live\n".into()),
             "/ready" => self.ready(),
             "/rules.yaml" => {
-                let gateways = self.hear(headers, peer);
+                let gateways = self.take_poll(headers, peer);
                 let mut answer = self.rules(headers).await;
                 let gateways = gateways.map(|number| (GATEWAYS, number.into()));
                 answer.headers_mut().extend(gateways);
@@ -82,12 +82,12 @@ impl Site {
 
     /// Takes a poll. Returns the number of gateways, if it is known.
     #[cfg(feature = "policies")]
-    fn hear(&self, headers: &HeaderMap, peer: IpAddr) -> Option<usize> {
-        self.pollers.as_ref()?.hear(headers, peer)
+    fn take_poll(&self, headers: &HeaderMap, peer: IpAddr) -> Option<usize> {
+        self.pollers.as_ref()?.take_poll(headers, peer)
     }
 
     #[cfg(not(feature = "policies"))]
-    fn hear(&self, _: &HeaderMap, _: IpAddr) -> Option<usize> {
+    fn take_poll(&self, _: &HeaderMap, _: IpAddr) -> Option<usize> {
         None
     }
 
@@ -109,7 +109,7 @@ impl Site {
                     is_late = !self.is_confirmed(&mut rules, &had).await;
                     continue;
                 }
-                // The API server does not answer: the gateway keeps what it has.
+                // The API server does not answer: the gateway keeps its document.
                 (Due::Later, Had::Tagged(tag)) => (tag, None),
                 (Due::Later, _) => {
                     self.polls.count(Poll::Unready);
@@ -153,7 +153,7 @@ impl Site {
             }
         });
         let confirmed = rules.wait_for(|served| served.confirmed >= number);
-        matches!(timeout(PATIENCE, confirmed).await, Ok(Ok(_)))
+        matches!(timeout(LONGEST_WAIT, confirmed).await, Ok(Ok(_)))
     }
 
     /// The names of the rules, each on a line.

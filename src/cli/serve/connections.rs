@@ -50,7 +50,7 @@ const ACCEPT_RETRY: Duration = Duration::from_secs(1);
 pub type Certificates = watch::Receiver<Arc<ServerConfig>>;
 
 /// Serves until `end`, then completes the responses in progress. While it `leaves`, each connection
-/// ends with its next response, so that clients open none in vain.
+/// ends with its next response, so that clients open new ones to other servers.
 pub async fn serve(
     listener: TcpListener,
     certificates: Option<Certificates>,

@@ -49,7 +49,7 @@ impl DocumentOrder {
 pub struct DocumentTag {
     /// The version of its text.
     pub version: u64,
-    /// What it is made of.
+    /// The versions of the objects that it was made of.
     pub order: DocumentOrder,
 }
 
@@ -80,7 +80,7 @@ impl DocumentTag {
 /// The document that a client has.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Had {
-    /// None, as far as it says.
+    /// None: the request has no tag.
     Nothing,
     /// Any, which is enough for it.
     Any,
@@ -108,19 +108,19 @@ impl Had {
     }
 }
 
-/// What a client gets.
+/// The answer to a client.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Due {
-    /// Nothing: it has the document with this tag.
+    /// 304: it has the document with this tag.
     Nothing(DocumentTag),
     /// The document with this tag.
     Document(DocumentTag),
-    /// Nothing before this server has read the objects anew: its own document may be older.
+    /// It waits until this server has listed the objects again: its own document may be older.
     Later,
 }
 
 impl Due {
-    /// What a client gets from a server that has read objects up to `seen`.
+    /// The answer of a server that has read objects up to `seen`.
     pub fn of(served: &DocumentTag, seen: &DocumentOrder, had: &Had) -> Due {
         match had {
             Had::Nothing => Due::Document(served.clone()),
@@ -143,7 +143,7 @@ impl Due {
                 if had.version != served.version && !seen.covers(&had.order) {
                     return Due::Later;
                 }
-                // The client never forgets what it has seen, also if an older state had the same text.
+                // The versions that the client has seen stay, also if an older state had the same text.
                 let tag =
                     DocumentTag { version: served.version, order: served.order.joined(&had.order) };
                 if tag == *had { Due::Nothing(tag) } else { Due::Document(tag) }

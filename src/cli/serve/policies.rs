@@ -58,7 +58,7 @@ pub struct Policies {
     news: mpsc::Receiver<News>,
 }
 
-/// What a document is composed of.
+/// The parts of a document.
 #[derive(Debug)]
 struct Desk {
     settings: Settings,
@@ -78,7 +78,7 @@ struct Desk {
     composed: BTreeMap<ObjectKey, (Arc<PolicyStatus>, Arc<[ObjectKey]>)>,
     /// The documents of late.
     versions: VecDeque<(u64, Arc<Generations>)>,
-    /// What the log has about forged names.
+    /// The forged names that were logged.
     forged: BTreeSet<String>,
     pollers: Arc<Pollers>,
     /// The name of this replica's pod.
@@ -207,7 +207,7 @@ impl Desk {
         }
     }
 
-    /// Serves what the file and the objects make.
+    /// Serves the document of the file and the objects.
     fn compose(&mut self) {
         let (Some(document), Ok(own)) = (self.platform.clone(), self.settings.own(self.module))
         else {
@@ -288,7 +288,7 @@ impl Desk {
         self.forged = forged;
     }
 
-    /// Tells what became of the policies.
+    /// Reports the outcome of each policy.
     fn report(&self) {
         let standing = |(key, policy): (&ObjectKey, &Arc<objects::TeamPolicy>)| {
             let (composed, gateways) = self.composed.get(key)?.clone();

@@ -28,7 +28,7 @@ pub struct Served {
     pub problems: Option<String>,
     /// The number of contents of the file that were not served.
     pub refused: u64,
-    /// What the objects of the API server must still tell, if the document waits for it.
+    /// The reason why there is no document yet, if it waits for the API server.
     pub waits: Option<String>,
     /// The state of the API server up to which this server has read it.
     pub seen: DocumentOrder,
@@ -41,11 +41,11 @@ pub struct Served {
 pub struct Document {
     /// Its text.
     pub text: Bytes,
-    /// Its version, as logs of gateways have it, and what it was first made of.
+    /// Its version, as logs of gateways have it, and the versions of its objects.
     pub tag: DocumentTag,
 }
 
-/// A request to read the objects of the API server anew, since a gateway has a document that this
+/// A request to list the objects of the API server again, since a gateway has a document that this
 /// server cannot tell from a newer one.
 #[derive(Debug, Clone, Default)]
 pub struct Behind {
@@ -108,7 +108,7 @@ impl Publisher {
         }
     }
 
-    /// Serves a document with these rules, beside the problems of the present file.
+    /// Serves a document with these rules, and the problems of the present file.
     pub fn serve(
         &self,
         text: Vec<u8>,
@@ -145,7 +145,7 @@ impl Publisher {
         });
     }
 
-    /// There is no document before the API server tells more.
+    /// There is no document before all objects are listed.
     #[cfg(feature = "policies")]
     pub fn wait(&self, waits: String) {
         self.publish.send_modify(|served| served.waits = Some(waits));

@@ -15,7 +15,6 @@ pods: [{namespace: proxies, labels: {app: envoy}}]
 settings: {}
 namespaces: {matchExpressions: [{key: team, operator: Exists}]}
 rules: 4
-callers: 10000
 keys: [url, urls, rules, name, actor, unit, rpu, match]
 scopes: [local, gateway]
 lease: diana-companion
@@ -194,12 +193,13 @@ fn status_tells_in_which_pods_a_policy_is_in_force() {
     let mut first = companion(&folder);
     first.wait_for("is served");
     let object = cluster.wait(name, |it| !programmed(it).1.is_empty());
-    let nothing = "in force on 0 of 2 pods\nproxies/gw-1 says nothing\nproxies/gw-2 says nothing";
+    let nothing = "in force on 0 of 2 pods\nproxies/gw-1 has not polled\nproxies/gw-2 says nothing";
     assert_eq!(programmed(&object), ("False", nothing));
     let one = version(&first);
     poll(&first, "gw-1", &one);
-    cluster
-        .wait(name, |it| programmed(it).1 == "in force on 1 of 2 pods\nproxies/gw-2 says nothing");
+    cluster.wait(name, |it| {
+        programmed(it).1 == "in force on 1 of 2 pods\nproxies/gw-2 has not polled"
+    });
     poll(&first, "gw-2", &format!("- refused={one}"));
     cluster.wait(name, |it| {
         programmed(it).1.ends_with("proxies/gw-2 refuses the document, see its log")

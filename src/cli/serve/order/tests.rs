@@ -52,7 +52,7 @@ fn no_gateway_goes_back() {
                     cut[choice % 2] = (cut[choice % 2] + 1).min(3);
                     replica.advance(cut);
                 }
-                // One begins anew, and reads all that there is.
+                // One starts again, and lists all objects.
                 4 => {
                     let newest =
                         [0, 1].map(|kind| replicas[0].cut[kind].max(replicas[1].cut[kind]));

@@ -15,7 +15,7 @@ use crate::text::plain;
 /// The interval of looking at it.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Compares its version with that of this server. Tells what to do if they differ.
+/// Compares its version with that of this server. Sends the remedy if they differ.
 pub async fn follow(client: Client, advice: watch::Sender<Option<String>>) {
     let kind = "CustomResourceDefinition";
     let kind = resource("apiextensions.k8s.io", "v1", kind, "customresourcedefinitions");

@@ -1,4 +1,4 @@
-//! The pods of gateways, and what they told of their documents.
+//! The pods of gateways, and the documents that their polls name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -17,10 +17,10 @@ const GATEWAY: &str = "x-diana-gateway";
 /// The header with its document.
 const DOCUMENT: &str = "x-diana-document";
 
-/// Processes that are remembered. Anybody who reaches this server can make one up.
+/// Processes that are remembered. Any client of this server can send made-up ones.
 const MOST: usize = 10_000;
 
-/// Time after which a process that says nothing is forgotten.
+/// Time after which a process without a poll is forgotten.
 const FORGET: Duration = Duration::from_secs(600);
 
 /// Labels that control planes give to the pods of a Gateway.
@@ -29,7 +29,7 @@ const ENVOY_GATEWAY: [&str; 2] =
 const ENVOY_GATEWAY_CLASS: &str = "gateway.envoyproxy.io/owning-gatewayclass";
 const ISTIO: &str = "gateway.networking.k8s.io/gateway-name";
 
-/// Whose pod it is.
+/// The Gateway, or the class, of a pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Owner {
     /// Of one Gateway.
@@ -124,21 +124,21 @@ impl GatewayFleet {
         self.numbers.get(owner).copied()
     }
 
-    /// What each pod told, by the latest process in it.
-    pub fn told(&self, processes: &[GatewayProcess]) -> BTreeMap<ObjectKey, GatewayProcess> {
-        let mut told: BTreeMap<ObjectKey, GatewayProcess> = BTreeMap::new();
+    /// The latest poll of each pod.
+    pub fn latest(&self, processes: &[GatewayProcess]) -> BTreeMap<ObjectKey, GatewayProcess> {
+        let mut latest: BTreeMap<ObjectKey, GatewayProcess> = BTreeMap::new();
         for process in processes {
             let Some(pod) = self.pod(process) else { continue };
-            let known = told.get(pod).map_or(u64::MAX, |known| known.milliseconds);
+            let known = latest.get(pod).map_or(u64::MAX, |known| known.milliseconds);
             if process.milliseconds < known {
-                told.insert(pod.clone(), process.clone());
+                latest.insert(pod.clone(), process.clone());
             }
         }
-        told
+        latest
     }
 }
 
-/// What a process told of its document.
+/// The latest poll of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatewayProcess {
     /// Its identity in Envoy.
@@ -182,40 +182,40 @@ impl GatewayProcess {
     }
 }
 
-/// Tells processes apart.
+/// Identifies a process.
 type ProcessId = (IpAddr, Option<String>);
 
-/// What processes told this replica.
+/// The polls of this replica.
 #[derive(Debug, Default)]
 pub struct Pollers {
-    heard: Mutex<BTreeMap<ProcessId, (GatewayProcess, Instant)>>,
+    polls: Mutex<BTreeMap<ProcessId, (GatewayProcess, Instant)>>,
     fleet: Mutex<Arc<GatewayFleet>>,
 }
 
 impl Pollers {
     /// Takes a poll. Returns the number of gateways, if it is known.
-    pub fn hear(&self, headers: &HeaderMap, address: IpAddr) -> Option<usize> {
+    pub fn take_poll(&self, headers: &HeaderMap, address: IpAddr) -> Option<usize> {
         let process = GatewayProcess::read(headers, address)?;
         let number = self.fleet().number(&process);
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut polls = self.polls.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        if heard.len() >= MOST {
-            heard.retain(|_, (_, at)| now.duration_since(*at) < FORGET);
+        if polls.len() >= MOST {
+            polls.retain(|_, (_, at)| now.duration_since(*at) < FORGET);
         }
-        if heard.len() < MOST || heard.contains_key(&process.key()) {
-            heard.insert(process.key(), (process, now));
+        if polls.len() < MOST || polls.contains_key(&process.key()) {
+            polls.insert(process.key(), (process, now));
         }
         number
     }
 
-    /// All processes that were heard of lately.
+    /// The latest poll of each process that is not forgotten.
     pub fn processes(&self) -> Vec<GatewayProcess> {
-        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let polls = self.polls.lock().unwrap_or_else(PoisonError::into_inner);
         let since = |(process, at): &(GatewayProcess, Instant)| GatewayProcess {
             milliseconds: at.elapsed().as_millis() as u64,
             ..process.clone()
         };
-        let processes = heard.values().map(since);
+        let processes = polls.values().map(since);
         processes.filter(|process| process.milliseconds < FORGET.as_millis() as u64).collect()
     }
 
@@ -230,7 +230,7 @@ impl Pollers {
     }
 }
 
-/// Asks another replica what processes told it.
+/// Asks another replica for its polls.
 ///
 /// # Errors
 /// No answer, or another one.

@@ -22,7 +22,7 @@ pub struct WriterLease {
     /// This replica.
     identity: String,
     next: Instant,
-    /// The end of its own time.
+    /// When it ends unless it is renewed.
     until: Option<Instant>,
     /// What another one wrote, and since when it is the same here: clocks of machines differ.
     seen: Option<(Value, Instant)>,

@@ -25,11 +25,11 @@ pub type ObjectKey = (String, String);
 /// A policy.
 #[derive(Debug, Clone)]
 pub struct TeamPolicy {
-    /// Tells it from a deleted one of the same name.
+    /// Differs from that of a deleted object of the same name.
     pub uid: String,
     /// Changes with each write of the object.
     pub version: String,
-    /// What is composed.
+    /// The input of the composition.
     pub object: PolicyObject,
     /// Its status.
     pub status: Value,
@@ -53,10 +53,10 @@ pub struct Pod {
     pub has_ended: bool,
 }
 
-/// What may change by news of an object.
+/// The effect of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ObjectChange {
-    /// Nothing.
+    /// None.
     Nothing,
     /// The status of policies.
     Status,
@@ -89,9 +89,9 @@ struct Shelf<T> {
     is_listed: bool,
     /// The version of the newest object.
     version: u64,
-    /// The newest request to read the objects anew that is fulfilled.
+    /// The newest request to list the objects again that is fulfilled.
     confirmed: u64,
-    /// Why the API server does not tell them.
+    /// Why they cannot be read.
     problem: Option<String>,
 }
 
@@ -109,7 +109,7 @@ impl<T> Default for Shelf<T> {
 }
 
 impl<T> Shelf<T> {
-    /// Takes news, and tells what may change by them. `compare` tells what differs in an object.
+    /// Applies an event, and returns its effect. `compare` returns that of a changed object.
     fn take(
         &mut self,
         news: News,
@@ -132,7 +132,7 @@ impl<T> Shelf<T> {
                 self.incoming.clear();
                 ObjectChange::Nothing
             }
-            // What a list has counts when it is complete.
+            // The objects of a list are used once it is complete.
             Event::InitApply(object) => {
                 self.incoming.insert(key(&object), read(&object));
                 ObjectChange::Nothing
@@ -159,7 +159,7 @@ impl<T> Shelf<T> {
     fn complete(&mut self, kind: WatchedKind, began: &Behind) {
         self.is_listed = true;
         self.confirmed = self.confirmed.max(began.number);
-        // What a gateway had at that time is not newer.
+        // The document that a gateway had at that time is not newer.
         let position = KINDS.iter().position(|it| *it == kind).unwrap_or(KINDS.len());
         self.version = self.version.max(began.order.version(position));
     }
@@ -210,7 +210,7 @@ fn labels(object: &DynamicObject) -> Labels {
 }
 
 impl ClusterObjects {
-    /// Takes news, and tells what may change by them.
+    /// Applies an event, and returns its effect.
     pub fn take(&mut self, news: News) -> ObjectChange {
         let [http, grpc] = &mut self.routes;
         match news.kind {
@@ -236,7 +236,7 @@ impl ClusterObjects {
         }
     }
 
-    /// What is known of each kind of a document: whether it was listed, the newest version, the
+    /// The state of each kind of a document: whether it was listed, the newest version, the
     /// newest fulfilled request, and the problem.
     fn shelves(&self) -> [(bool, u64, u64, &Option<String>); 5] {
         fn of<T>(shelf: &Shelf<T>) -> (bool, u64, u64, &Option<String>) {
@@ -246,12 +246,12 @@ impl ClusterObjects {
         [of(&self.policies), of(http), of(grpc), of(&self.gateways), of(&self.namespaces)]
     }
 
-    /// What a document waits for, if anything.
+    /// The reason why there is no document yet, if there is one.
     pub fn waits(&self) -> Option<String> {
         let shelves = KINDS.iter().zip(self.shelves()).filter(|(_, (is_listed, ..))| !is_listed);
         let lines: Vec<String> = shelves
             .map(|(kind, (.., problem))| {
-                let why = problem.as_deref().unwrap_or("the API server has not told them yet");
+                let why = problem.as_deref().unwrap_or("the API server has not listed them yet");
                 format!("waits for {kind}: {}\n", plain(why))
             })
             .collect();
@@ -263,7 +263,7 @@ impl ClusterObjects {
         DocumentOrder::of(self.shelves().map(|(_, version, ..)| version))
     }
 
-    /// The newest request to read them anew that is fulfilled.
+    /// The newest request to list them again that is fulfilled.
     pub fn confirmed(&self) -> u64 {
         self.shelves().iter().map(|(.., confirmed, _)| *confirmed).min().unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! What the platform decided about policies: the file of `--policies`.
+//! The settings of the platform for policies: the file of `--policies`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,7 +17,6 @@ use crate::text::plain;
 /// The file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[allow(dead_code, reason = "the sum of callers")]
 pub struct Settings {
     control_plane: ControlPlane,
     /// The Gateways whose routes policies may limit.
@@ -30,7 +29,6 @@ pub struct Settings {
     #[serde(default)]
     namespaces: LabelSelector,
     rules: usize,
-    callers: usize,
     keys: Vec<String>,
     scopes: Vec<RuleScope>,
     #[serde(default)]

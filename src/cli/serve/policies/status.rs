@@ -22,23 +22,23 @@ pub type Generations = BTreeMap<String, i64>;
 /// The policies of each document, by its version.
 pub type Versions = BTreeMap<u64, Arc<Generations>>;
 
-/// What is in force in the pods of gateways.
-pub struct Told<'t> {
-    pub fleet: &'t GatewayFleet,
-    pub versions: &'t Versions,
+/// The documents of the pods of gateways.
+pub struct PodDocuments<'p> {
+    pub fleet: &'p GatewayFleet,
+    pub versions: &'p Versions,
     pub pods: BTreeMap<ObjectKey, GatewayProcess>,
-    /// What each status tells beside.
+    /// A message for each status.
     pub advice: Option<String>,
     /// The name of this companion: others write about the Gateways of their releases.
-    pub controller: &'t str,
+    pub controller: &'p str,
 }
 
-impl Told<'_> {
+impl PodDocuments<'_> {
     /// Why a policy is not in force in a pod, if it is not.
     fn lack(&self, pod: &ObjectKey, uid: &str, generation: i64) -> Option<&'static str> {
         let Some(process) = self.pods.get(pod).filter(|process| process.milliseconds < SILENCE)
         else {
-            return Some("says nothing");
+            return Some("has not polled");
         };
         let version = |text: &String| u64::from_str_radix(text, 16).ok();
         let of = |text: &String| self.versions.get(&version(text)?)?.get(uid).copied();
@@ -74,26 +74,26 @@ struct StatusCondition {
 
 impl Standing {
     /// The status, if it differs from the present one.
-    pub fn status(&self, told: &Told<'_>, now: Timestamp) -> Option<Value> {
+    pub fn status(&self, documents: &PodDocuments<'_>, now: Timestamp) -> Option<Value> {
         let before = &self.policy.status;
         let of = |gateways: &[ObjectKey], before: Option<&Value>| -> Vec<Value> {
             let mut accepted = self.accepted();
-            let advice = told.advice.iter().map(|advice| format!("\n{advice}"));
+            let advice = documents.advice.iter().map(|advice| format!("\n{advice}"));
             accepted.message.extend(advice);
-            let conditions = [accepted, self.programmed(told, gateways)];
+            let conditions = [accepted, self.programmed(documents, gateways)];
             conditions.iter().map(|it| it.value(self.composed.generation, before, now)).collect()
         };
         let ancestors = before.get("ancestors").and_then(Value::as_array);
         let (own, mut ancestors): (Vec<Value>, Vec<Value>) =
             ancestors.into_iter().flatten().cloned().partition(|it| {
-                it.get("controllerName").and_then(Value::as_str) == Some(told.controller)
+                it.get("controllerName").and_then(Value::as_str) == Some(documents.controller)
             });
-        let leads = self.leads(told.controller, &ancestors);
+        let leads = self.leads(documents.controller, &ancestors);
         ancestors.extend(self.gateways.iter().map(|gateway| {
             let reference = reference(gateway);
             let before = own.iter().find(|it| it.get("ancestorRef") == Some(&reference));
             let conditions = of(std::slice::from_ref(gateway), before.and_then(|it| it.get("conditions")));
-            json!({"ancestorRef": reference, "controllerName": told.controller, "conditions": conditions})
+            json!({"ancestorRef": reference, "controllerName": documents.controller, "conditions": conditions})
         }));
         let mut status = before.as_object().cloned().unwrap_or_default();
         status.insert("ancestors".into(), ancestors.into());
@@ -112,8 +112,8 @@ impl Standing {
         (status != *before).then_some(status)
     }
 
-    /// Whether this companion writes what the status has once. Of several, the first by name with a
-    /// Gateway of the policy does, as long as it reads newer forms.
+    /// Whether this companion writes the summary of the status. Of several, the first by name with a
+    /// Gateway of the policy does, while it reads newer forms.
     fn leads(&self, controller: &str, others: &[Value]) -> bool {
         let is_first = |other: &Value| {
             let name = other.get("controllerName").and_then(Value::as_str).unwrap_or_default();
@@ -153,7 +153,7 @@ impl Standing {
 
 impl Standing {
     /// Whether all pods of these Gateways have the policy in force.
-    fn programmed(&self, told: &Told<'_>, gateways: &[ObjectKey]) -> StatusCondition {
+    fn programmed(&self, documents: &PodDocuments<'_>, gateways: &[ObjectKey]) -> StatusCondition {
         let PolicyStatus { generation, in_force, .. } = &*self.composed;
         let of = |is_true: bool, reason: &str, message: String| StatusCondition {
             kind: "Programmed",
@@ -164,12 +164,13 @@ impl Standing {
         let Some(form) = in_force.as_ref().filter(|_| !gateways.is_empty()) else {
             return of(false, "NotAccepted", "it is in no document of a gateway".into());
         };
-        let mut pods: Vec<&ObjectKey> = gateways.iter().flat_map(|it| told.fleet.of(it)).collect();
+        let mut pods: Vec<&ObjectKey> =
+            gateways.iter().flat_map(|it| documents.fleet.of(it)).collect();
         pods.sort();
         pods.dedup();
         let lacks: Vec<(&ObjectKey, &str)> = pods
             .iter()
-            .filter_map(|pod| Some((*pod, told.lack(pod, &self.policy.uid, form.generation)?)))
+            .filter_map(|pod| Some((*pod, documents.lack(pod, &self.policy.uid, form.generation)?)))
             .collect();
         let what = if form.generation == *generation {
             String::new()

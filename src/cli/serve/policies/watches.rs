@@ -23,7 +23,7 @@ pub const KINDS: [WatchedKind; 5] = [
     WatchedKind::Namespaces,
 ];
 
-/// What is watched.
+/// A kind of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WatchedKind {
     /// Policies of all namespaces.
@@ -96,9 +96,9 @@ impl WatchedKind {
 /// News of a watch.
 #[derive(Debug)]
 pub struct News {
-    /// What is watched.
+    /// A kind of objects.
     pub kind: WatchedKind,
-    /// What this watch began with: it has read everything after that.
+    /// The requests that this watch fulfils with its first list.
     pub began: Arc<Behind>,
     /// The event.
     pub event: Result<watcher::Event<DynamicObject>, watcher::Error>,
@@ -110,7 +110,7 @@ pub fn start(
     settings: &Settings,
     behind: &watch::Receiver<Behind>,
 ) -> mpsc::Receiver<News> {
-    // Whoever reads the events is slower than a list of the API server.
+    // The reader of the events is slower than a list of the API server.
     let (news, receiver) = mpsc::channel(1024);
     for kind in KINDS {
         let api = Api::all_with(client.clone(), &kind.resource());

@@ -16,12 +16,12 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::fleet::{GatewayProcess, Pollers, ask};
 use super::lease::WriterLease;
 use super::settings::Replicas;
-use super::status::{Standing, Told, Versions};
+use super::status::{PodDocuments, Standing, Versions};
 use super::watches::WatchedKind;
 use crate::serve::log;
 use crate::text::plain;
 
-/// The interval of reading what gateways told.
+/// The interval of reading polls.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// What became of all policies.
@@ -42,17 +42,17 @@ pub struct StatusWriter {
     pub pollers: Arc<Pollers>,
     /// The name of the companion among those of other releases.
     pub controller: String,
-    /// What each status tells about the CustomResourceDefinition, if anything.
+    /// The message about the CustomResourceDefinition for each status, if there is one.
     pub advice: watch::Receiver<Option<String>>,
-    /// The versions of the policies of which the status was written: until the watch tells the next
-    /// one, what is known of the status is old.
+    /// The versions of the policies of which the status was written: until the watch has the next
+    /// one, the known status is old.
     pub written: BTreeMap<String, String>,
     /// The last problem in the log.
     pub problem: Option<String>,
 }
 
 impl StatusWriter {
-    /// Writes until nobody reports.
+    /// Writes until the sender of reports ends.
     pub async fn run(mut self, mut reports: watch::Receiver<Arc<PolicyReport>>) {
         let mut ticks = interval(INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -74,15 +74,15 @@ impl StatusWriter {
     }
 
     async fn write_all(&mut self, report: &PolicyReport) -> Result<(), kube::Error> {
-        // Nobody knows of any policy.
+        // There are no policies.
         if report.standings.is_empty() || !self.lease.is_held().await? {
             return Ok(());
         }
         let fleet = self.pollers.fleet();
         let advice = self.advice.borrow().clone();
-        let pods = fleet.told(&self.heard().await);
+        let pods = fleet.latest(&self.polls().await);
         let (versions, controller) = (&report.versions, self.controller.as_str());
-        let told = Told { fleet: &fleet, versions, pods, advice, controller };
+        let documents = PodDocuments { fleet: &fleet, versions, pods, advice, controller };
         let present: BTreeMap<&str, &str> = report
             .standings
             .iter()
@@ -94,10 +94,10 @@ impl StatusWriter {
             if self.written.contains_key(&policy.uid) {
                 continue;
             }
-            let Some(status) = standing.status(&told, Timestamp::now()) else { continue };
+            let Some(status) = standing.status(&documents, Timestamp::now()) else { continue };
             match self.write(standing, &status).await {
                 Ok(()) => _ = self.written.insert(policy.uid.clone(), policy.version.clone()),
-                // Somebody has changed or deleted it: the watch tells.
+                // It was changed or deleted: the watch will have an event.
                 Err(kube::Error::Api(status)) if [404, 409, 422].contains(&status.code) => {}
                 Err(error) => return Err(error),
             }
@@ -105,20 +105,20 @@ impl StatusWriter {
         Ok(())
     }
 
-    /// What processes told all replicas.
-    async fn heard(&self) -> Vec<GatewayProcess> {
+    /// The polls of all replicas.
+    async fn polls(&self) -> Vec<GatewayProcess> {
         let Replicas { port, tls, .. } = self.replicas;
         let fleet = self.pollers.fleet();
         let asked = fleet.replicas.iter().map(|address| {
             let address = SocketAddr::from((*address, port));
             spawn_blocking(move || ask(address, tls))
         });
-        let mut heard = self.pollers.processes();
-        // One that begins or ends has nothing to tell.
+        let mut polls = self.pollers.processes();
+        // One that starts or ends has no polls.
         for asked in asked.collect::<Vec<_>>() {
-            heard.extend(asked.await.into_iter().flatten().flatten());
+            polls.extend(asked.await.into_iter().flatten().flatten());
         }
-        heard
+        polls
     }
 
     async fn write(&self, standing: &Standing, status: &Value) -> Result<(), kube::Error> {
