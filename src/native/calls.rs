@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use diana_policy::port::{Call, Destination};
 
 use crate::abi::{ConfigCall, LogLevel, log};
-use crate::configurations;
+use crate::configurations::Configurations;
 
 /// The status with which Envoy replies if it cannot connect.
 pub(crate) const UNAVAILABLE: u16 = 503;
@@ -41,9 +41,6 @@ struct Sent {
     destination: Destination,
 }
 
-/// Hands a reply to its worker, from any thread.
-pub(crate) type Deliver = fn(CallId, CallReply);
-
 /// The known state of a destination.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reachability {
@@ -56,17 +53,18 @@ enum Reachability {
 }
 
 #[derive(Default)]
-struct Calls {
+struct KnownCalls {
     /// Calls that Envoy has not received.
     waiting: Vec<(CallId, Call)>,
     sent: Vec<Sent>,
     destinations: BTreeMap<Destination, Reachability>,
 }
 
-static CALLS: Mutex<Calls> =
-    Mutex::new(Calls { waiting: Vec::new(), sent: Vec::new(), destinations: BTreeMap::new() });
+/// The calls of all workers.
+#[derive(Default)]
+pub(crate) struct Calls(Mutex<KnownCalls>);
 
-impl Calls {
+impl KnownCalls {
     /// Records the state of a destination, and logs a new one.
     fn record(&mut self, destination: &Destination, seen: Reachability, line: &str) {
         if self.destinations.insert(destination.clone(), seen) != Some(seen) {
@@ -87,79 +85,91 @@ impl Calls {
     }
 }
 
-/// Records whether a pipe could be reached, or why not. The first such reason in a row is logged, once the worker has had requests:
-/// a heartbeat may come before Envoy opens its listeners.
-pub(crate) fn record_pipe(pipe: &Destination, reached: Result<(), &str>, has_had_requests: bool) {
-    if reached.is_err() && !has_had_requests {
-        return;
-    }
-    let seen = if reached.is_ok() { Reachability::Reached } else { Reachability::Lacking };
-    let is_new = calls().destinations.insert(pipe.clone(), seen) != Some(seen);
-    if let (Err(why), true) = (reached, is_new) {
-        log(LogLevel::Warn, &format!("{pipe}: {why}"));
-    }
-}
-
-fn calls() -> MutexGuard<'static, Calls> {
-    CALLS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Hands a call of a worker over to the main thread.
-pub(crate) fn send(caller: CallId, call: &Call) -> Result<(), &'static str> {
-    calls().waiting.push((caller, call.clone()));
-    if configurations::schedule(caller.root) {
-        return Ok(());
-    }
-    end(caller.root);
-    Err("the configuration has ended")
-}
-
-/// The main thread makes the calls of a configuration. Returns replies to those that cannot be made.
-pub(crate) fn make(root: u32, config: &ConfigCall) -> Vec<(CallId, CallReply)> {
-    let mut failed = Vec::new();
-    let waiting: Vec<_> =
-        calls().waiting.extract_if(.., |(caller, _)| caller.root == root).collect();
-    for (caller, call) in waiting {
-        let destination = call.destination.clone();
-        calls().sent.push(Sent { id: None, caller, destination });
-        let made = config.http_call(&call);
-        let mut calls = calls();
-        // Envoy may have replied within.
-        let is_it = |it: &Sent| it.id.is_none() && it.caller == caller;
-        let Some(position) = calls.sent.iter().position(is_it) else { continue };
-        match made {
-            Ok(id) => {
-                if let Some(sent) = calls.sent.get_mut(position) {
-                    sent.id = Some(id);
-                }
-            }
-            Err(why) => {
-                calls.sent.remove(position);
-                calls.record(&call.destination, Reachability::Lacking, why);
-                let (status, body, headers) = (Some(UNAVAILABLE), Vec::new(), Vec::new());
-                failed.push((caller, CallReply { status, body, headers }));
-            }
+impl Calls {
+    /// Records whether a pipe could be reached, or why not. The first such reason in a row is logged, once the worker has had requests:
+    /// a heartbeat may come before Envoy opens its listeners.
+    pub(crate) fn record_pipe(
+        &self,
+        pipe: &Destination,
+        reached: Result<(), &str>,
+        has_had_requests: bool,
+    ) {
+        if reached.is_err() && !has_had_requests {
+            return;
+        }
+        let seen = if reached.is_ok() { Reachability::Reached } else { Reachability::Lacking };
+        let is_new = self.known().destinations.insert(pipe.clone(), seen) != Some(seen);
+        if let (Err(why), true) = (reached, is_new) {
+            log(LogLevel::Warn, &format!("{pipe}: {why}"));
         }
     }
-    failed
-}
 
-/// Envoy has a reply for a configuration. Returns the call that it is for.
-pub(crate) fn take(root: u32, id: u64, status: Option<u16>) -> Option<CallId> {
-    let mut calls = calls();
-    let position = |id| calls.sent.iter().position(|it| it.caller.root == root && it.id == id);
-    // A call with this number, or the one that Envoy is receiving.
-    let found = position(Some(id)).or_else(|| position(None))?;
-    let Sent { caller, destination, .. } = calls.sent.remove(found);
-    if let Some(status) = status {
-        calls.record_reply(&destination, status);
+    fn known(&self) -> MutexGuard<'_, KnownCalls> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    Some(caller)
-}
 
-/// A configuration has ended: Envoy drops the replies to its calls.
-pub(crate) fn end(root: u32) {
-    let mut calls = calls();
-    calls.waiting.retain(|(caller, _)| caller.root != root);
-    calls.sent.retain(|it| it.caller.root != root);
+    /// Hands a call of a worker over to the main thread.
+    pub(crate) fn send(
+        &self,
+        caller: CallId,
+        call: &Call,
+        configurations: &Configurations,
+    ) -> Result<(), &'static str> {
+        self.known().waiting.push((caller, call.clone()));
+        if configurations.schedule(caller.root) {
+            return Ok(());
+        }
+        self.end(caller.root);
+        Err("the configuration has ended")
+    }
+
+    /// The main thread makes the calls of a configuration. Returns replies to those that cannot be made.
+    pub(crate) fn make(&self, root: u32, config: &ConfigCall) -> Vec<(CallId, CallReply)> {
+        let mut failed = Vec::new();
+        let waiting: Vec<_> =
+            self.known().waiting.extract_if(.., |(caller, _)| caller.root == root).collect();
+        for (caller, call) in waiting {
+            let destination = call.destination.clone();
+            self.known().sent.push(Sent { id: None, caller, destination });
+            let made = config.http_call(&call);
+            let mut calls = self.known();
+            // Envoy may have replied within.
+            let is_it = |it: &Sent| it.id.is_none() && it.caller == caller;
+            let Some(position) = calls.sent.iter().position(is_it) else { continue };
+            match made {
+                Ok(id) => {
+                    if let Some(sent) = calls.sent.get_mut(position) {
+                        sent.id = Some(id);
+                    }
+                }
+                Err(why) => {
+                    calls.sent.remove(position);
+                    calls.record(&call.destination, Reachability::Lacking, why);
+                    let (status, body, headers) = (Some(UNAVAILABLE), Vec::new(), Vec::new());
+                    failed.push((caller, CallReply { status, body, headers }));
+                }
+            }
+        }
+        failed
+    }
+
+    /// Envoy has a reply for a configuration. Returns the call that it is for.
+    pub(crate) fn take(&self, root: u32, id: u64, status: Option<u16>) -> Option<CallId> {
+        let mut calls = self.known();
+        let position = |id| calls.sent.iter().position(|it| it.caller.root == root && it.id == id);
+        // A call with this number, or the one that Envoy is receiving.
+        let found = position(Some(id)).or_else(|| position(None))?;
+        let Sent { caller, destination, .. } = calls.sent.remove(found);
+        if let Some(status) = status {
+            calls.record_reply(&destination, status);
+        }
+        Some(caller)
+    }
+
+    /// A configuration has ended: Envoy drops the replies to its calls.
+    pub(crate) fn end(&self, root: u32) {
+        let mut calls = self.known();
+        calls.waiting.retain(|(caller, _)| caller.root != root);
+        calls.sent.retain(|it| it.caller.root != root);
+    }
 }

@@ -4,35 +4,16 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Mutex, MutexGuard};
 
 use diana_policy::port::Answer;
 use diana_policy::time::Micros;
 use diana_worker::{Root, Worker};
 
 use crate::abi::Confined;
-use crate::calls::{CallId, CallReply, Deliver};
+use crate::calls::{CallId, CallReply};
 use crate::host::{HostCall, HostState};
-use crate::{clock, configurations};
-
-static CELLS: OnceLock<Box<[WorkerCell]>> = OnceLock::new();
-
-/// The cells of all workers.
-pub(crate) fn all() -> &'static [WorkerCell] {
-    CELLS.get().map(|cells| &**cells).unwrap_or_default()
-}
-
-/// Creates a cell for each worker. Their number never changes. `deliver` hands them the replies of other threads.
-pub(crate) fn create(workers: usize, deliver: Deliver) {
-    CELLS.get_or_init(|| (0..workers).map(|number| WorkerCell::new(number, deliver)).collect());
-}
-
-/// The worker of a call receives the reply.
-pub(crate) fn deliver(call: CallId, reply: CallReply) {
-    if let Some(cell) = all().get(call.cell) {
-        cell.enter(|state| state.deliver(call, reply));
-    }
-}
+use crate::module::Module;
 
 /// A worker behind its mutex.
 pub(crate) struct WorkerCell {
@@ -51,8 +32,8 @@ pub(crate) struct WorkerState {
 }
 
 impl WorkerCell {
-    fn new(number: usize, deliver: Deliver) -> WorkerCell {
-        let state = WorkerState::new(HostState::new(number, deliver), 0);
+    pub(crate) fn new(number: usize, module: &'static Module) -> WorkerCell {
+        let state = WorkerState::new(HostState::new(number, module), 0);
         let worker = Mutex::new(Confined::new(state));
         WorkerCell { worker, due: AtomicU64::new(Micros::MAX) }
     }
@@ -81,7 +62,7 @@ impl WorkerCell {
         if state.host.timers_changed.take() {
             let due = state.host.due();
             self.due.store(due, Ordering::SeqCst);
-            clock::notify(due);
+            state.host.module.clock.notify(due);
         }
         done
     }
@@ -142,7 +123,7 @@ impl WorkerState {
     }
 
     /// A call has a reply. Only the worker's thread may resume requests, so it processes the reply if any wait.
-    fn deliver(&mut self, call: CallId, reply: CallReply) {
+    pub(crate) fn deliver(&mut self, call: CallId, reply: CallReply) {
         self.host.add_reply(call, reply);
         if !self.host.hand_over() {
             self.tick();
@@ -164,7 +145,7 @@ impl WorkerState {
                 self.host.keep(root.on_reply(token, &answer, &self.worker, &host));
             }
         }
-        for number in self.host.take_due(clock::monotonic()) {
+        for number in self.host.take_due(self.host.module.clock.monotonic()) {
             if let Some(root) = self.roots.get_mut(&number) {
                 let host = HostCall::new(number, &self.host);
                 self.host.keep(root.tick(&self.worker, &host));
@@ -175,14 +156,14 @@ impl WorkerState {
     /// Replaces a worker in an unknown state by a new one with the same configurations. Its waiting requests wait no longer.
     fn rebuild(&mut self) {
         let generation = self.generation.wrapping_add(1);
-        let host = HostState::new(self.host.cell, self.host.deliver);
+        let host = HostState::new(self.host.cell, self.host.module);
         let fresh = WorkerState::new(host, generation);
         let broken = mem::replace(self, fresh);
         broken.host.let_pass();
         self.host.continue_from(&broken.host);
         // Dropping it may panic again.
         _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));
-        for (number, name, text) in configurations::all() {
+        for (number, name, text) in self.host.module.configurations.all() {
             let built = catch_unwind(AssertUnwindSafe(|| self.configure(number, &name, &text)));
             if built.is_err() {
                 // Its requests are not checked.

@@ -11,22 +11,31 @@ use diana_policy::time::{Micros, SECOND};
 
 use crate::abi::{LogLevel, log};
 
-/// The monotonic clock when it is first read. Instants before it must not be negative.
+/// The monotonic clock when the module is loaded. Instants before it must not be negative.
 const BEGIN: Micros = 3600 * SECOND;
 
-/// The time until which the thread sleeps. Zero while it is awake.
-static SLEEPS_UNTIL: AtomicU64 = AtomicU64::new(0);
-
-static THREAD: OnceLock<Option<Thread>> = OnceLock::new();
-
-/// The monotonic clock.
-pub(crate) fn monotonic() -> Micros {
+/// The clock of the module, and its thread for timers.
+pub(crate) struct ModuleClock {
+    /// When the module was loaded.
+    origin: Instant,
+    /// The time until which the thread sleeps. Zero while it is awake.
+    sleeps_until: AtomicU64,
+    thread: OnceLock<Option<Thread>>,
+    /// The time of a test that has the clock.
     #[cfg(feature = "explored")]
-    if let Some(now) = crate::explored::clock() {
-        return now;
+    pub(crate) explored: OnceLock<AtomicU64>,
+}
+
+impl Default for ModuleClock {
+    fn default() -> ModuleClock {
+        ModuleClock {
+            origin: Instant::now(),
+            sleeps_until: AtomicU64::default(),
+            thread: OnceLock::default(),
+            #[cfg(feature = "explored")]
+            explored: OnceLock::default(),
+        }
     }
-    static ORIGIN: OnceLock<Instant> = OnceLock::new();
-    BEGIN + micros(ORIGIN.get_or_init(Instant::now).elapsed())
 }
 
 /// The wall clock since the Unix epoch.
@@ -38,38 +47,49 @@ fn micros(duration: Duration) -> Micros {
     duration.as_secs().saturating_mul(SECOND) + Micros::from(duration.subsec_micros())
 }
 
-/// Starts the thread, unless it runs.
-pub(crate) fn start(run: fn()) {
-    #[cfg(feature = "explored")]
-    if crate::explored::clock().is_some() {
-        return;
-    }
-    THREAD.get_or_init(|| match thread::Builder::new().name("diana".into()).spawn(run) {
-        Ok(handle) => Some(handle.thread().clone()),
-        Err(why) => {
-            log(
-                LogLevel::Error,
-                &format!("no thread for timers, so held requests wait for ever: {why}"),
-            );
-            None
+impl ModuleClock {
+    /// The monotonic clock.
+    pub(crate) fn monotonic(&self) -> Micros {
+        #[cfg(feature = "explored")]
+        if let Some(now) = self.explored.get() {
+            return now.load(Ordering::SeqCst);
         }
-    });
-}
-
-/// Wakes the thread if it sleeps for longer than that.
-pub(crate) fn notify(due: Micros) {
-    if due < SLEEPS_UNTIL.load(Ordering::SeqCst)
-        && let Some(Some(thread)) = THREAD.get()
-    {
-        thread.unpark();
+        BEGIN + micros(self.origin.elapsed())
     }
-}
 
-/// The thread sleeps until an instant, unless `is_stale`: a timer that was set in between has seen it awake.
-pub(crate) fn sleep(until: Micros, is_stale: impl FnOnce() -> bool) {
-    SLEEPS_UNTIL.store(until, Ordering::SeqCst);
-    if !is_stale() {
-        thread::park_timeout(Duration::from_micros(until.saturating_sub(monotonic())));
+    /// Starts the thread, unless it runs.
+    pub(crate) fn start(&self, run: impl FnOnce() + Send + 'static) {
+        #[cfg(feature = "explored")]
+        if self.explored.get().is_some() {
+            return;
+        }
+        self.thread.get_or_init(|| match thread::Builder::new().name("diana".into()).spawn(run) {
+            Ok(handle) => Some(handle.thread().clone()),
+            Err(why) => {
+                log(
+                    LogLevel::Error,
+                    &format!("no thread for timers, so held requests wait for ever: {why}"),
+                );
+                None
+            }
+        });
     }
-    SLEEPS_UNTIL.store(0, Ordering::SeqCst);
+
+    /// Wakes the thread if it sleeps for longer than that.
+    pub(crate) fn notify(&self, due: Micros) {
+        if due < self.sleeps_until.load(Ordering::SeqCst)
+            && let Some(Some(thread)) = self.thread.get()
+        {
+            thread.unpark();
+        }
+    }
+
+    /// The thread sleeps until an instant, unless `is_stale`: a timer that was set in between has seen it awake.
+    pub(crate) fn sleep(&self, until: Micros, is_stale: impl FnOnce() -> bool) {
+        self.sleeps_until.store(until, Ordering::SeqCst);
+        if !is_stale() {
+            thread::park_timeout(Duration::from_micros(until.saturating_sub(self.monotonic())));
+        }
+        self.sleeps_until.store(0, Ordering::SeqCst);
+    }
 }

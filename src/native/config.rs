@@ -2,16 +2,15 @@
 
 use std::cell::Cell;
 use std::mem;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use diana_config::Reader;
 use diana_policy::{ModuleKind, OnFault, Policy, Settling, Switches};
 
 use crate::abi::{self, ConfigCall, LogLevel, log};
-use crate::configurations::{Configuration, LOOK, WORK, known};
-use crate::host::FIRST_ROOT;
+use crate::configurations::{Configuration, LOOK, WORK};
+use crate::module::Module;
 use crate::password::Password;
-use crate::{calls, cell, metrics, switches, timers};
+use crate::{switches, timers};
 
 /// Why a rule is refused.
 const NEEDS_ENDS: &str = "`count` and `cost: {response: …}` need Envoy 1.39 or later in the native module, since \
@@ -19,6 +18,7 @@ const NEEDS_ENDS: &str = "`count` and `cost: {response: …}` need Envoy 1.39 or
 
 /// A configuration, for the streams of all workers.
 pub(crate) struct FilterConfig {
+    pub(crate) module: &'static Module,
     /// The number of its roots.
     pub(crate) number: u32,
     /// What happens to a request after a panic.
@@ -41,10 +41,14 @@ fn refuse(why: &str) {
 
 impl FilterConfig {
     /// Builds a configuration in all workers. `None` if it is invalid; the log has the reason.
-    pub(crate) fn new(call: &ConfigCall, name: &[u8], text: &[u8]) -> Option<FilterConfig> {
-        static COUNT: AtomicU32 = AtomicU32::new(FIRST_ROOT);
+    pub(crate) fn new(
+        module: &'static Module,
+        call: &ConfigCall,
+        name: &[u8],
+        text: &[u8],
+    ) -> Option<FilterConfig> {
         IS_MAIN.set(true);
-        cell::create(abi::workers(), timers::deliver);
+        module.create_cells(abi::workers());
         let policy = Reader::new(ModuleKind::Native).policy(text).ok();
         let namespace = policy.as_ref().and_then(|policy| policy.namespace.clone());
         let namespace = namespace.unwrap_or_else(|| diana_worker::default_namespace(name));
@@ -57,9 +61,9 @@ impl FilterConfig {
             refuse(&format!("{rule}: {NEEDS_ENDS}"));
             return None;
         }
-        let number = COUNT.fetch_add(1, Ordering::Relaxed) | FIRST_ROOT;
-        metrics::define(number, call);
-        let config = FilterConfig { number, on_fault };
+        let number = module.configurations.new_number();
+        module.metrics.define(number, call);
+        let config = FilterConfig { module, number, on_fault };
         let scheduler = call.scheduler();
         let current = switches::read(&namespace);
         if current != Switches::default() {
@@ -75,33 +79,36 @@ impl FilterConfig {
             scheduler,
         };
         // Before it is built, since its first timer may fire in the meantime.
-        known().push(built);
-        if !cell::all().iter().all(|cell| cell.enter(|state| state.configure(number, name, text))) {
+        module.configurations.known().push(built);
+        let cells = module.cells();
+        if !cells.iter().all(|cell| cell.enter(|state| state.configure(number, name, text))) {
             config.end();
             return None;
         }
         if !abi::only_validates() {
-            timers::start();
+            timers::start(module);
         }
-        metrics::schedule_anew();
+        module.metrics.schedule_anew(&module.configurations);
         Some(config)
     }
 
     /// Envoy destroys it, after all of its streams.
     pub(crate) fn end(&self) {
-        known().retain(|it| it.number != self.number);
-        calls::end(self.number);
-        cell::all().iter().for_each(|cell| cell.enter(|state| state.end(self.number)));
-        metrics::end(self.number);
+        let Module { configurations, calls, metrics, .. } = self.module;
+        configurations.known().retain(|it| it.number != self.number);
+        calls.end(self.number);
+        self.module.cells().iter().for_each(|cell| cell.enter(|state| state.end(self.number)));
+        metrics.end(self.number, configurations);
     }
 
     fn awaits_password(&self) -> bool {
-        known().iter().any(|it| it.number == self.number && it.password.is_awaited())
+        let known = self.module.configurations.known();
+        known.iter().any(|it| it.number == self.number && it.password.is_awaited())
     }
 
     /// Applies the configuration again if its switches or its password have changed. That is an update by the same document.
     fn look(&self, call: &ConfigCall) {
-        let mut known = known();
+        let mut known = self.module.configurations.known();
         let Some(own) = known.iter_mut().find(|it| it.number == self.number) else { return };
         let current = switches::read(&own.namespace);
         let (before, namespace) = (mem::replace(&mut own.switches, current), own.namespace.clone());
@@ -115,7 +122,7 @@ impl FilterConfig {
             log(LogLevel::Warn, &switches::line(&namespace, current));
         }
         drop(known);
-        cell::all().iter().for_each(|cell| {
+        self.module.cells().iter().for_each(|cell| {
             cell.enter(|state| state.configure(self.number, &name, &text));
         });
     }
@@ -129,18 +136,18 @@ impl FilterConfig {
         if self.awaits_password() {
             self.look(call);
         }
-        for (caller, reply) in calls::make(self.number, call) {
-            cell::deliver(caller, reply);
+        let Module { configurations, calls, metrics, .. } = self.module;
+        for (caller, reply) in calls.make(self.number, call) {
+            self.module.deliver(caller, reply);
         }
         if !abi::has_config_metrics() {
             return;
         }
-        let has_new = metrics::flush(self.number, |kind, id, labels, value| {
-            call.change(kind, id, labels, value)
-        });
+        let has_new = metrics
+            .flush(self.number, |kind, id, labels, value| call.change(kind, id, labels, value));
         if has_new {
             // The others change them, too.
-            let (known, own) = (known(), self.number);
+            let (known, own) = (configurations.known(), self.number);
             known.iter().filter(|it| it.number != own).for_each(|it| it.scheduler.commit(WORK));
         }
     }

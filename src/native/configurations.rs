@@ -1,11 +1,15 @@
 //! The configurations of this process, and what Envoy's main thread is to do with them.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use diana_policy::Switches;
 
 use crate::abi::ConfigScheduler;
 use crate::password::Password;
+
+/// The first number of a root. Streams have smaller ones.
+pub(crate) const FIRST_ROOT: u32 = 1 << 31;
 
 /// The event by which the main thread makes calls and reports metrics.
 pub(crate) const WORK: u64 = 0;
@@ -25,47 +29,61 @@ pub(crate) struct Configuration {
     pub(crate) scheduler: ConfigScheduler,
 }
 
-/// All configurations, the latest last.
-pub(crate) fn known() -> MutexGuard<'static, Vec<Configuration>> {
-    static KNOWN: Mutex<Vec<Configuration>> = Mutex::new(Vec::new());
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+/// The configurations of this process.
+#[derive(Default)]
+pub(crate) struct Configurations {
+    /// All of them, the latest last.
+    known: Mutex<Vec<Configuration>>,
+    /// How many there have been.
+    count: AtomicU32,
 }
 
-/// The number, the name and the text of each configuration.
-pub(crate) fn all() -> Vec<(u32, Vec<u8>, Vec<u8>)> {
-    known().iter().map(|it| (it.number, it.name.clone(), it.text.clone())).collect()
-}
+impl Configurations {
+    pub(crate) fn known(&self) -> MutexGuard<'_, Vec<Configuration>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
-/// The switches for a configuration.
-pub(crate) fn switches(number: u32) -> Switches {
-    let known = known();
-    known.iter().find(|it| it.number == number).map(|it| it.switches).unwrap_or_default()
-}
+    /// The number of the roots of a new configuration.
+    pub(crate) fn new_number(&self) -> u32 {
+        self.count.fetch_add(1, Ordering::Relaxed) | FIRST_ROOT
+    }
 
-/// The password of Redis in a secret of Envoy.
-pub(crate) fn password(number: u32) -> Option<String> {
-    let known = known();
-    known.iter().find(|it| it.number == number).and_then(|it| it.password.value())
-}
+    /// The number, the name and the text of each configuration.
+    pub(crate) fn all(&self) -> Vec<(u32, Vec<u8>, Vec<u8>)> {
+        self.known().iter().map(|it| (it.number, it.name.clone(), it.text.clone())).collect()
+    }
 
-/// Makes the main thread call a configuration. Returns false if it has ended.
-pub(crate) fn schedule(number: u32) -> bool {
-    let known = known();
-    let found = known.iter().find(|it| it.number == number);
-    found.is_some_and(|it| {
-        it.scheduler.commit(WORK);
-        true
-    })
-}
+    /// The switches for a configuration.
+    pub(crate) fn switches(&self, number: u32) -> Switches {
+        let known = self.known();
+        known.iter().find(|it| it.number == number).map(|it| it.switches).unwrap_or_default()
+    }
 
-/// Makes the main thread look at what operators change without an update.
-pub(crate) fn schedule_look() {
-    known().iter().for_each(|it| it.scheduler.commit(LOOK));
-}
+    /// The password of Redis in a secret of Envoy.
+    pub(crate) fn password(&self, number: u32) -> Option<String> {
+        let known = self.known();
+        known.iter().find(|it| it.number == number).and_then(|it| it.password.value())
+    }
 
-/// Makes the main thread report metrics.
-pub(crate) fn schedule_metrics() {
-    if let Some(latest) = known().last() {
-        latest.scheduler.commit(WORK);
+    /// Makes the main thread call a configuration. Returns false if it has ended.
+    pub(crate) fn schedule(&self, number: u32) -> bool {
+        let known = self.known();
+        let found = known.iter().find(|it| it.number == number);
+        found.is_some_and(|it| {
+            it.scheduler.commit(WORK);
+            true
+        })
+    }
+
+    /// Makes the main thread look at what operators change without an update.
+    pub(crate) fn schedule_look(&self) {
+        self.known().iter().for_each(|it| it.scheduler.commit(LOOK));
+    }
+
+    /// Makes the main thread report metrics.
+    pub(crate) fn schedule_metrics(&self) {
+        if let Some(latest) = self.known().last() {
+            latest.scheduler.commit(WORK);
+        }
     }
 }

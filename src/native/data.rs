@@ -1,7 +1,7 @@
 //! Data that all workers of the process share.
 
 use std::hash::BuildHasher;
-use std::sync::{LazyLock, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
 use diana_policy::port::SharedData;
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -22,19 +22,18 @@ struct ProcessValue {
 #[derive(Default)]
 struct ValuesPart(HashTable<ProcessValue>);
 
-/// All values. It lives as long as the module is loaded.
-struct ProcessValues {
+/// The data that all workers of the process share.
+pub(crate) struct ProcessValues {
     hasher: DefaultHashBuilder,
     shards: [Mutex<ValuesPart>; SHARDS],
 }
 
-static VALUES: LazyLock<ProcessValues> = LazyLock::new(|| ProcessValues {
-    hasher: DefaultHashBuilder::default(),
-    shards: std::array::from_fn(|_| Mutex::default()),
-});
-
-/// The data that all workers of this process share.
-pub(crate) struct ProcessData;
+impl Default for ProcessValues {
+    fn default() -> ProcessValues {
+        let shards = std::array::from_fn(|_| Mutex::default());
+        ProcessValues { hasher: DefaultHashBuilder::default(), shards }
+    }
+}
 
 impl ProcessValues {
     fn shard(&self, hash: u64) -> Option<MutexGuard<'_, ValuesPart>> {
@@ -50,10 +49,10 @@ impl ProcessValues {
     }
 }
 
-impl SharedData for ProcessData {
+impl SharedData for &'static ProcessValues {
     fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
-        let hash = VALUES.hasher.hash_one(key);
-        let shard = VALUES.shard(hash)?;
+        let hash = self.hasher.hash_one(key);
+        let shard = self.shard(hash)?;
         let found = shard.0.find(hash, |value| *value.key == *key)?;
         let mut copy = Vec::with_capacity(found.bytes.len() + ROOM);
         copy.extend_from_slice(&found.bytes);
@@ -61,11 +60,11 @@ impl SharedData for ProcessData {
     }
 
     fn swap(&self, key: &str, bytes: &[u8], number: Option<u32>) -> bool {
-        let hash = VALUES.hasher.hash_one(key);
-        let Some(mut shard) = VALUES.shard(hash) else { return false };
+        let hash = self.hasher.hash_one(key);
+        let Some(mut shard) = self.shard(hash) else { return false };
         let Some(found) = shard.0.find_mut(hash, |value| *value.key == *key) else {
             let value = ProcessValue { key: key.into(), bytes: bytes.into(), number: 1 };
-            shard.0.insert_unique(hash, value, |value| VALUES.hasher.hash_one(&*value.key));
+            shard.0.insert_unique(hash, value, |value| self.hasher.hash_one(&*value.key));
             return true;
         };
         let fits = number == Some(found.number);

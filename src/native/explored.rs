@@ -1,63 +1,60 @@
-//! The clock, the threads and the calls of the module, in tests that try every order of events.
+//! The clock, the threads and the calls of a module, in tests that have several, or try every order of events.
 
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
 
 use diana_policy::time::Micros;
 
-use crate::calls::{CallId, CallReply, Deliver};
-use crate::timers;
+use crate::calls::CallReply;
+use crate::pipe::KeptCall;
+use crate::{hooks, timers};
 
-/// The monotonic clock. Zero before a test sets it.
-static NOW: AtomicU64 = AtomicU64::new(0);
+pub use crate::module::Module;
 
-/// Calls to pipes without a reply.
-static CALLS: Mutex<Vec<(CallId, Vec<u8>, Deliver)>> = Mutex::new(Vec::new());
-
-/// Sets the monotonic clock. Afterwards the module starts no thread for timers.
-pub fn set_clock(now: Micros) {
-    NOW.store(now, Ordering::SeqCst);
+/// The hook `config_new` of a module other than that of the process.
+#[must_use]
+pub fn config_new(
+    module: &'static Module,
+    config: *mut c_void,
+    name: &[u8],
+    text: &[u8],
+) -> *const c_void {
+    hooks::config_new(module, config, name, text).cast()
 }
 
-/// The clock of a test.
-pub(crate) fn clock() -> Option<Micros> {
-    Some(NOW.load(Ordering::SeqCst)).filter(|now| *now > 0)
+/// Sets the monotonic clock, before the first configuration. Afterwards the module starts no thread for timers, and calls to pipes
+/// wait for the test.
+pub fn set_clock(module: &Module, now: Micros) {
+    module.clock.explored.get_or_init(AtomicU64::default).store(now, Ordering::SeqCst);
+    kept(module).get_or_insert_default();
 }
 
 /// Until when the thread for timers would sleep.
 #[must_use]
-pub fn next_due() -> Micros {
-    timers::next_due()
+pub fn next_due(module: &Module) -> Micros {
+    timers::next_due(module)
 }
 
 /// Runs a wake-up of the thread for timers.
-pub fn fire() {
-    timers::fire();
+pub fn fire(module: &Module) {
+    timers::fire(module);
 }
 
-/// Keeps a call to a pipe until the test replies. Returns false if no test does so.
-pub(crate) fn keep(call: CallId, body: &[u8], deliver: Deliver) -> bool {
-    let is_kept = clock().is_some();
-    if is_kept {
-        let mut calls = CALLS.lock().unwrap_or_else(PoisonError::into_inner);
-        calls.push((call, body.into(), deliver));
-    }
-    is_kept
+fn kept(module: &Module) -> MutexGuard<'_, Option<Vec<KeptCall>>> {
+    module.pipe.kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The number of calls to pipes without a reply.
 #[must_use]
-pub fn calls() -> usize {
-    CALLS.lock().unwrap_or_else(PoisonError::into_inner).len()
+pub fn calls(module: &Module) -> usize {
+    kept(module).as_ref().map_or(0, Vec::len)
 }
 
 /// One of the calls to pipes has the reply of this function to its bytes.
-pub fn reply(number: usize, redis: impl FnOnce(&[u8]) -> Vec<u8>) {
-    let kept = {
-        let mut calls = CALLS.lock().unwrap_or_else(PoisonError::into_inner);
-        (number < calls.len()).then(|| calls.remove(number))
-    };
-    if let Some((call, body, deliver)) = kept {
-        deliver(call, CallReply { status: Some(200), body: redis(&body), headers: Vec::new() });
+pub fn reply(module: &Module, number: usize, redis: impl FnOnce(&[u8]) -> Vec<u8>) {
+    let call = kept(module).as_mut().filter(|kept| number < kept.len()).map(|it| it.remove(number));
+    if let Some((body, deliver)) = call {
+        deliver(CallReply { status: Some(200), body: redis(&body), headers: Vec::new() });
     }
 }

@@ -5,15 +5,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use crate::abi::{LogLevel, log};
 #[cfg(feature = "faults")]
 use crate::injected;
-use crate::{cell, metrics};
 
 /// Logs panics. The hook is that of this library, and of no other one in the process.
 pub(crate) fn install() {
     set_hook(Box::new(|panic| log(LogLevel::Error, &format!("diana {panic}"))));
 }
 
-/// Runs a hook, or work of a thread of the module. A panic ends here: Envoy would abort.
-pub(crate) fn guarded<T>(hook: &'static str, run: impl FnOnce() -> T) -> Option<T> {
+/// Runs a hook, or work of a thread of the module. `None` after a panic, from which the module has to recover.
+pub(crate) fn caught<T>(hook: &'static str, run: impl FnOnce() -> T) -> Option<T> {
     let run = || {
         #[cfg(feature = "faults")]
         injected::begin(hook);
@@ -24,15 +23,11 @@ pub(crate) fn guarded<T>(hook: &'static str, run: impl FnOnce() -> T) -> Option<
         Err(panic) => {
             // Dropping the panic's value may panic again.
             _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
-            _ = catch_unwind(|| recover(hook));
+            log(
+                LogLevel::Error,
+                &format!("the panic in `{hook}` was caught: its worker starts anew"),
+            );
             None
         }
     }
-}
-
-/// Counts a panic, and rebuilds the worker in which it happened.
-pub(crate) fn recover(hook: &'static str) {
-    log(LogLevel::Error, &format!("the panic in `{hook}` was caught: its worker starts anew"));
-    metrics::count_fault(hook);
-    cell::all().iter().for_each(cell::WorkerCell::recover);
 }

@@ -7,15 +7,17 @@ use diana_policy::headers::Headers;
 use diana_worker::{Next, Step, Stream};
 
 use crate::abi::{StreamCall, StreamPointer};
-use crate::cell::{self, WorkerCell};
+use crate::cell::WorkerCell;
 use crate::config::{self, FilterConfig};
 use crate::ending::HostEnding;
 use crate::host::{HostCall, HostState, PASS};
+use crate::module::Module;
 use crate::request::{self, HostRequest};
-use crate::{metrics, response};
+use crate::response;
 
 /// A filter. Envoy has it from the beginning of a stream to its end.
 pub(crate) struct HttpFilter {
+    pub(crate) module: &'static Module,
     /// The number of the configuration.
     root: u32,
     /// What happens to the request after a panic.
@@ -38,8 +40,10 @@ enum FilterStage {
 
 impl HttpFilter {
     pub(crate) fn new(config: &FilterConfig, call: &StreamCall<'_>) -> HttpFilter {
-        let cell = cell::all().get(call.worker());
+        let module = config.module;
+        let cell = module.cells().get(call.worker());
         HttpFilter {
+            module,
             root: config.number,
             on_fault: config.on_fault,
             state: cell.map_or(FilterStage::Failed, FilterStage::Begun),
@@ -48,8 +52,9 @@ impl HttpFilter {
     }
 
     /// A filter that could not be created.
-    pub(crate) fn failed(on_fault: OnFault) -> HttpFilter {
-        HttpFilter { root: 0, on_fault, state: FilterStage::Failed, request_bytes: None }
+    pub(crate) fn failed(config: &FilterConfig) -> HttpFilter {
+        let &FilterConfig { module, number: root, on_fault } = config;
+        HttpFilter { module, root, on_fault, state: FilterStage::Failed, request_bytes: None }
     }
 
     /// The request has arrived.
@@ -57,8 +62,9 @@ impl HttpFilter {
         let state = mem::replace(&mut self.state, FilterStage::Done);
         let FilterStage::Begun(cell) = state else { return self.step_of_fault() };
         let root = self.root;
-        if metrics::need_a_stream() {
-            metrics::flush(root, |kind, id, labels, value| call.change(kind, id, labels, value));
+        let metrics = &self.module.metrics;
+        if metrics.need_a_stream() {
+            metrics.flush(root, |kind, id, labels, value| call.change(kind, id, labels, value));
         }
         cell.enter(|state| {
             let Some(known) = state.root(root) else { return self.step_of_fault() };

@@ -7,16 +7,21 @@
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
+use std::sync::LazyLock;
 
 use crate::abi::{self, Buf, ConfigCall, HeaderBytes, Map, StreamPointer, list};
 use crate::calls::CallReply;
-use crate::faults::{self, guarded};
+use crate::config::FilterConfig;
+use crate::faults;
 use crate::filter::{self, HttpFilter};
-use crate::{calls, cell, config, metrics, response};
-use diana_policy::OnFault;
+use crate::module::Module;
+use crate::response;
 use diana_policy::headers::Headers;
 use diana_policy::port::ANSWER_HEADERS;
 use diana_worker::Next;
+
+/// The module of this process. Configurations have a reference to it, and filters that of their configuration.
+static MODULE: LazyLock<Module> = LazyLock::new(Module::default);
 
 /// The filter of a stream. `None` if it could not be created.
 ///
@@ -28,17 +33,43 @@ unsafe fn filter<'h>(filter: *mut HttpFilter) -> Option<&'h mut HttpFilter> {
     unsafe { filter.as_mut() }
 }
 
+/// Runs a hook of a stream, with the pointer that Envoy passes. `None` after a panic.
+fn of_stream<T>(
+    hook: &'static str,
+    module: *mut HttpFilter,
+    run: impl FnOnce(&mut HttpFilter) -> T,
+) -> Option<T> {
+    // SAFETY: see `filter`.
+    let done = faults::caught(hook, || unsafe { filter(module) }.map(run));
+    if done.is_none()
+        // SAFETY: see `filter`.
+        && let Some(filter) = unsafe { filter(module) }
+    {
+        filter.module.recover(hook);
+    }
+    done.flatten()
+}
+
+/// The configuration of a hook.
+///
+/// # Safety
+/// The pointer must come from `config_new`, and the configuration must not have been destroyed.
+unsafe fn configuration<'h>(config: *const FilterConfig) -> Option<&'h FilterConfig> {
+    // SAFETY: a configuration exists until its hook `destroy`, and is only shared.
+    unsafe { config.as_ref() }
+}
+
 const CONTINUE: u32 = 0;
 /// The request waits, its body is buffered, and no more is read from the client when the buffer is full.
 const STOP_ALL_AND_WATERMARK: u32 = 4;
 
 #[unsafe(no_mangle)]
 pub extern "C" fn envoy_dynamic_module_on_program_init() -> *const c_char {
-    guarded("program_init", || {
+    let version = || {
         faults::install();
         abi::version()
-    })
-    .unwrap_or(ptr::null())
+    };
+    MODULE.guarded("program_init", version).unwrap_or(ptr::null())
 }
 
 #[unsafe(no_mangle)]
@@ -46,41 +77,52 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_config_new(
     config: *mut c_void,
     name: Buf,
     text: Buf,
-) -> *const config::FilterConfig {
+) -> *const FilterConfig {
     // SAFETY: Envoy passes texts that stay during the call.
     let (name, text) = unsafe { (name.bytes(), text.bytes()) };
-    let built =
-        guarded("config_new", || config::FilterConfig::new(&ConfigCall(config), name, text));
-    built.flatten().map_or(ptr::null(), |config| Box::into_raw(Box::new(config)))
+    config_new(&MODULE, config, name, text)
+}
+
+/// Builds a configuration of a module.
+pub(crate) fn config_new(
+    module: &'static Module,
+    config: *mut c_void,
+    name: &[u8],
+    text: &[u8],
+) -> *const FilterConfig {
+    let build = || FilterConfig::new(module, &ConfigCall(config), name, text);
+    let built = module.guarded("config_new", build).flatten();
+    built.map_or(ptr::null(), |config| Box::into_raw(Box::new(config)))
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn envoy_dynamic_module_on_http_filter_config_destroy(
-    config: *mut config::FilterConfig,
-) {
+pub extern "C" fn envoy_dynamic_module_on_http_filter_config_destroy(config: *mut FilterConfig) {
+    if config.is_null() {
+        return;
+    }
     // SAFETY: Envoy passes the pointer of `config_new` back, once.
-    guarded("config_destroy", || unsafe { Box::from_raw(config) }.end());
+    let config = unsafe { Box::from_raw(config) };
+    config.module.guarded("config_destroy", || config.end());
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn envoy_dynamic_module_on_http_filter_config_scheduled(
     call: *mut c_void,
-    config: *const config::FilterConfig,
+    config: *const FilterConfig,
     event: u64,
 ) {
-    // SAFETY: the configuration exists until its hook `destroy`, and is only shared.
-    let done = guarded("config_scheduled", || {
-        unsafe { config.as_ref() }.map(|config| config.scheduled(&ConfigCall(call), event))
-    });
-    if done.is_none() {
-        metrics::miss();
+    // SAFETY: see `configuration`.
+    let Some(config) = (unsafe { configuration(config) }) else { return };
+    let scheduled = || config.scheduled(&ConfigCall(call), event);
+    if config.module.guarded("config_scheduled", scheduled).is_none() {
+        config.module.metrics.miss();
     }
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn envoy_dynamic_module_on_http_filter_config_http_callout_done(
     _call: *mut c_void,
-    config: *const config::FilterConfig,
+    config: *const FilterConfig,
     id: u64,
     result: u32,
     headers: *const HeaderBytes,
@@ -89,10 +131,13 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_config_http_callout_done(
     chunk_count: usize,
 ) {
     const SUCCESS: u32 = 0;
-    guarded("http_callout_done", || {
-        // SAFETY: as for `config_scheduled`; Envoy passes lists and texts that stay during the call.
-        let (config, headers, chunks) =
-            unsafe { (config.as_ref()?, list(headers, header_count), list(chunks, chunk_count)) };
+    // SAFETY: see `configuration`.
+    let Some(&FilterConfig { module, number, .. }) = (unsafe { configuration(config) }) else {
+        return;
+    };
+    module.guarded("http_callout_done", || {
+        // SAFETY: Envoy passes lists and texts that stay during the call.
+        let (headers, chunks) = unsafe { (list(headers, header_count), list(chunks, chunk_count)) };
         let header = |name: &[u8]| {
             let mut texts =
                 headers.iter().map(|header| unsafe { (header.name.bytes(), header.value.bytes()) });
@@ -105,25 +150,23 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_config_http_callout_done(
         let body: Vec<u8> =
             chunks.iter().flat_map(|chunk| unsafe { chunk.bytes() }).copied().collect();
         let status = status.filter(|_| result == SUCCESS);
-        let call = calls::take(config.number, id, status)?;
-        cell::deliver(call, CallReply { status, body, headers: read });
+        let call = module.calls.take(number, id, status)?;
+        module.deliver(call, CallReply { status, body, headers: read });
         Some(())
     });
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn envoy_dynamic_module_on_http_filter_new(
-    config: *const config::FilterConfig,
+    config: *const FilterConfig,
     stream: *mut c_void,
 ) -> *mut HttpFilter {
+    // SAFETY: see `configuration`.
+    let Some(config) = (unsafe { configuration(config) }) else { return ptr::null_mut() };
     let call = StreamPointer(stream).call();
-    // SAFETY: as for `config_scheduled`.
-    let built =
-        guarded("new", || unsafe { config.as_ref() }.map(|config| HttpFilter::new(config, &call)));
-    // SAFETY: as above.
-    let on_fault = || unsafe { config.as_ref() }.map_or(OnFault::Pass, |config| config.on_fault);
+    let built = config.module.guarded("new", || HttpFilter::new(config, &call));
     // Without a filter Envoy would respond with 500.
-    Box::into_raw(Box::new(built.flatten().unwrap_or_else(|| HttpFilter::failed(on_fault()))))
+    Box::into_raw(Box::new(built.unwrap_or_else(|| HttpFilter::failed(config))))
 }
 
 #[unsafe(no_mangle)]
@@ -132,20 +175,20 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_request_headers(
     module: *mut HttpFilter,
     _end: bool,
 ) -> u32 {
-    // SAFETY: see `filter`.
-    let decided = guarded("request_headers", || {
-        unsafe { filter(module) }.map(|it| it.request(&mut StreamPointer(stream).call()))
-    });
+    let decided =
+        of_stream("request_headers", module, |it| it.request(&mut StreamPointer(stream).call()));
     // SAFETY: see `filter`.
     let step_of_fault = || unsafe { filter(module) }.map(|it| it.step_of_fault());
-    let Some(step) = decided.unwrap_or_else(step_of_fault) else { return CONTINUE };
-    let applied = guarded("effects", || step.apply(&mut StreamPointer(stream).call()));
+    let Some(step) = decided.or_else(step_of_fault) else { return CONTINUE };
+    // SAFETY: see `filter`.
+    let Some(own) = unsafe { filter(module) }.map(|it| it.module) else { return CONTINUE };
+    let applied = own.guarded("effects", || step.apply(&mut StreamPointer(stream).call()));
     match applied.or_else(|| Some(step_of_fault()?.next)) {
         None | Some(Next::Continue) => CONTINUE,
         Some(Next::Wait) => STOP_ALL_AND_WATERMARK,
         Some(Next::Reply(reply)) => {
             // The stream may end within, and free the filter.
-            guarded("response", || response::send(*reply, StreamPointer(stream).call()));
+            own.guarded("response", || response::send(*reply, StreamPointer(stream).call()));
             STOP_ALL_AND_WATERMARK
         }
     }
@@ -157,10 +200,7 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_request_body(
     module: *mut HttpFilter,
     _end: bool,
 ) -> u32 {
-    // SAFETY: see `filter`.
-    guarded("request_body", || {
-        unsafe { filter(module) }.map(|it| it.request_body(&StreamPointer(stream).call()))
-    });
+    of_stream("request_body", module, |it| it.request_body(&StreamPointer(stream).call()));
     CONTINUE
 }
 
@@ -171,10 +211,7 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_response_headers(
     end: bool,
 ) -> u32 {
     let mut call = StreamPointer(stream).call();
-    // SAFETY: see `filter`.
-    let fields = guarded("response_headers", || {
-        unsafe { filter(module) }.and_then(|it| it.response(end, &call))
-    });
+    let fields = of_stream("response_headers", module, |it| it.response(end, &call));
     for (name, value) in fields.iter().flatten().flat_map(Headers::iter) {
         call.add_header(Map::Response, name, value.as_bytes());
     }
@@ -186,10 +223,7 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_response_trailers(
     stream: *mut c_void,
     module: *mut HttpFilter,
 ) -> u32 {
-    // SAFETY: see `filter`.
-    guarded("response_trailers", || {
-        unsafe { filter(module) }.map(|it| it.trailers(&StreamPointer(stream).call()))
-    });
+    of_stream("response_trailers", module, |it| it.trailers(&StreamPointer(stream).call()));
     CONTINUE
 }
 
@@ -198,19 +232,16 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_stream_complete(
     stream: *mut c_void,
     module: *mut HttpFilter,
 ) {
-    // SAFETY: see `filter`.
-    guarded("stream_complete", || {
-        unsafe { filter(module) }.map(|it| it.end(Some(&StreamPointer(stream).call())))
-    });
+    of_stream("stream_complete", module, |it| it.end(Some(&StreamPointer(stream).call())));
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn envoy_dynamic_module_on_http_filter_destroy(module: *mut HttpFilter) {
-    // SAFETY: see `filter`.
-    guarded("destroy", || unsafe { filter(module) }.map(|it| it.end(None)));
+    of_stream("destroy", module, |it| it.end(None));
     if !module.is_null() {
         // SAFETY: Envoy passes the pointer of `new` back, once.
-        guarded("destroy", || drop(unsafe { Box::from_raw(module) }));
+        let filter = unsafe { Box::from_raw(module) };
+        filter.module.guarded("destroy", || drop(filter));
     }
 }
 
@@ -221,19 +252,16 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_scheduled(
     event: u64,
 ) {
     // SAFETY: see `filter`.
-    let cell = unsafe { filter(module) }.and_then(|it| it.cell());
-    // SAFETY: see `filter`.
-    let done = guarded("scheduled", || {
-        unsafe { filter(module) }.map(|it| it.scheduled(event, StreamPointer(stream)))
-    });
+    let found = unsafe { filter(module) }.and_then(|it| Some((it.module, it.cell()?)));
+    let done = of_stream("scheduled", module, |it| it.scheduled(event, StreamPointer(stream)));
     if done.is_none() {
         // SAFETY: see `filter`.
         let missed = || unsafe { filter(module) }.map(|it| it.missed(event, StreamPointer(stream)));
         _ = catch_unwind(AssertUnwindSafe(missed));
     }
-    if let Some(cell) = cell {
+    if let Some((module, cell)) = found {
         // The stream may end within, and free the filter.
-        guarded("scheduled", || filter::act(cell));
+        module.guarded("scheduled", || filter::act(cell));
     }
 }
 

@@ -3,7 +3,6 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
-use std::sync::LazyLock;
 
 use diana_policy::port::{Call, Callout, Destination, Environment, Metrics, Request, SharedData};
 use diana_policy::time::{Micros, SECOND};
@@ -13,13 +12,12 @@ use diana_worker::host::{Clocks, Host, Level, Log};
 use diana_worker::{Next, Step, Steps};
 
 use crate::abi::{self, HeaderMemory, LogLevel, Scheduler, StreamCall, StreamPointer};
-use crate::calls::{CallId, CallReply, Deliver};
-use crate::data::ProcessData;
+use crate::calls::{CallId, CallReply};
+use crate::clock;
+use crate::configurations::FIRST_ROOT;
+use crate::module::Module;
 use crate::request::HostRequest;
-use crate::{calls, clock, configurations, metrics, pipe, response};
-
-/// The first number of a root. Streams have smaller ones.
-pub(crate) const FIRST_ROOT: u32 = 1 << 31;
+use crate::response;
 
 const MILLISECOND: Micros = SECOND / 1000;
 
@@ -33,7 +31,7 @@ pub(crate) const PASS: u64 = 1;
 pub(crate) struct HostState {
     /// The number of the worker's cell.
     pub(crate) cell: usize,
-    pub(crate) deliver: Deliver,
+    pub(crate) module: &'static Module,
     /// The number of the latest call.
     token: Cell<u32>,
     /// The number of the latest stream.
@@ -84,10 +82,10 @@ impl Action {
 }
 
 impl HostState {
-    pub(crate) fn new(cell: usize, deliver: Deliver) -> HostState {
+    pub(crate) fn new(cell: usize, module: &'static Module) -> HostState {
         HostState {
             cell,
-            deliver,
+            module,
             token: Cell::default(),
             stream: Cell::default(),
             timers: RefCell::default(),
@@ -234,7 +232,8 @@ impl HostState {
         timers.retain(|timer| timer.root != root);
         if milliseconds > 0 {
             let period = Micros::from(milliseconds) * MILLISECOND;
-            timers.push(RootTimer { root, period, due: clock::monotonic().saturating_add(period) });
+            let due = self.module.clock.monotonic().saturating_add(period);
+            timers.push(RootTimer { root, period, due });
         }
     }
 }
@@ -253,14 +252,21 @@ impl<'s> HostCall<'s> {
 
 impl Callout for HostCall<'_> {
     fn send(&self, call: &Call) -> Result<u32, &'static str> {
+        let module = self.state.module;
         let token = self.state.token.get().wrapping_add(1);
         self.state.token.set(token);
         let id = CallId { cell: self.state.cell, root: self.root, token };
         match &call.destination {
-            Destination::Cluster(_) => calls::send(id, call)?,
-            Destination::Pipe(path) => {
-                let HostState { deliver, .. } = self.state;
-                pipe::send(id, path, call, self.state.has_had_requests(), *deliver)?
+            Destination::Cluster(_) => module.calls.send(id, call, &module.configurations)?,
+            pipe @ Destination::Pipe(path) => {
+                let (pipe, has_had_requests) = (pipe.clone(), self.state.has_had_requests());
+                let record = move |reached: Result<(), &str>| {
+                    module.calls.record_pipe(&pipe, reached, has_had_requests);
+                };
+                let deliver = move |reply| {
+                    module.guarded("pipe", || module.deliver(id, reply));
+                };
+                module.pipe.send(path, call, record, deliver)?;
             }
         }
         Ok(token)
@@ -273,7 +279,7 @@ impl Callout for HostCall<'_> {
 
 impl Clocks for HostCall<'_> {
     fn monotonic(&self) -> Micros {
-        clock::monotonic()
+        self.state.module.clock.monotonic()
     }
 
     fn wall(&self) -> Micros {
@@ -294,26 +300,28 @@ impl Log for HostCall<'_> {
 
 impl Metrics for HostCall<'_> {
     fn add(&self, metric: Metric, labels: &[&str], change: i64) {
-        metrics::add(metric, labels, change);
+        let Module { metrics, configurations, .. } = self.state.module;
+        metrics.add(metric, labels, change, configurations);
     }
 
     fn set(&self, metric: Metric, labels: &[&str], value: u64) {
-        metrics::set(metric, labels, value);
+        let Module { metrics, configurations, .. } = self.state.module;
+        metrics.set(metric, labels, value, configurations);
     }
 
     fn record(&self, metric: Metric, labels: &[&str], values: &[u64]) {
-        metrics::record(metric, labels, values);
+        let Module { metrics, configurations, .. } = self.state.module;
+        metrics.record(metric, labels, values, configurations);
     }
 }
 
 impl Host for HostCall<'_> {
     fn data(&self) -> Rc<dyn SharedData> {
-        Rc::new(ProcessData)
+        Rc::new(&self.state.module.values)
     }
 
     fn process(&self) -> Option<&'static Process> {
-        static PROCESS: LazyLock<Process> = LazyLock::new(Process::default);
-        Some(&PROCESS)
+        Some(&self.state.module.process)
     }
 
     fn environment(&self) -> &dyn Environment {
@@ -325,7 +333,7 @@ impl Host for HostCall<'_> {
     }
 
     fn switches(&self) -> Switches {
-        configurations::switches(self.root)
+        self.state.module.configurations.switches(self.root)
     }
 
     fn set_period(&self, root: u32, milliseconds: u32) -> bool {
@@ -341,7 +349,7 @@ impl Host for HostCall<'_> {
     }
 
     fn counter(&self, metric: Metric, labels: &[&str]) -> u64 {
-        metrics::total(metric, labels)
+        self.state.module.metrics.total(metric, labels)
     }
 
     fn random(&self) -> u128 {
@@ -368,6 +376,6 @@ impl Environment for HostCall<'_> {
     }
 
     fn password(&self) -> Option<String> {
-        configurations::password(self.root)
+        self.state.module.configurations.password(self.root)
     }
 }

@@ -1,5 +1,7 @@
 //! The adapter to Envoy as a dynamic module, `libdiana.so`. It runs the same worker as the wasm adapter, in Envoy's own process.
 //!
+//! Its state is one value (`module.rs`), to which the hooks lead by the configuration or the filter that Envoy passes.
+//!
 //! Each worker thread of Envoy has a cell (`cell.rs`): a mutex around a [`diana_worker::Worker`] and its roots. The hooks of
 //! streams lock the cell of their worker, and nobody else does, except for the thread of this module (`timers.rs`), which owns
 //! time: it runs the timers of a worker whose requests do not wait. Where requests wait, it commits an event to one of them,
@@ -31,6 +33,7 @@ mod host;
 #[cfg(feature = "faults")]
 mod injected;
 mod metrics;
+mod module;
 mod password;
 mod pipe;
 mod property;

@@ -7,14 +7,13 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use diana_policy::port::{Call, Destination};
+use diana_policy::port::Call;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Handle};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
-use crate::calls::{self, CallId, CallReply, Deliver, UNAVAILABLE};
-use crate::clock;
+use crate::calls::{CallReply, UNAVAILABLE};
 
 /// The most bytes of a reply, as many as Envoy buffers of one.
 const MOST: u64 = 1 << 20;
@@ -22,42 +21,76 @@ const MOST: u64 = 1 << 20;
 /// The status of a reply of Redis.
 const OK: u16 = 200;
 
-/// Starts a call of a worker. The end of its configuration does not cancel it, since it may have settlements.
-pub(crate) fn send(
-    id: CallId,
-    path: &str,
-    call: &Call,
-    has_had_requests: bool,
-    deliver: Deliver,
-) -> Result<(), &'static str> {
+/// The thread that makes all calls, once it runs.
+#[derive(Default)]
+pub(crate) struct PipeThread {
+    handle: Mutex<Option<Handle>>,
+    /// Calls without a reply, in a test that gives it.
     #[cfg(feature = "explored")]
-    if crate::explored::keep(id, &call.body, deliver) {
-        return Ok(());
+    pub(crate) kept: Mutex<Option<Vec<KeptCall>>>,
+}
+
+/// The bytes of a call, and the receiver of its reply.
+#[cfg(feature = "explored")]
+pub(crate) type KeptCall = (Vec<u8>, Box<dyn FnOnce(CallReply) + Send>);
+
+impl PipeThread {
+    /// Starts a call of a worker. The end of its configuration does not cancel it, since it may have settlements. `record` is told
+    /// whether the pipe could be reached.
+    pub(crate) fn send(
+        &self,
+        path: &str,
+        call: &Call,
+        record: impl FnOnce(Result<(), &str>) + Send + 'static,
+        deliver: impl FnOnce(CallReply) + Send + 'static,
+    ) -> Result<(), &'static str> {
+        #[cfg(feature = "explored")]
+        if let Some(kept) = &mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner) {
+            kept.push((call.body.clone(), Box::new(deliver)));
+            return Ok(());
+        }
+        let (address, body) = (address(path), call.body.clone());
+        let thread = match self.thread() {
+            Ok(thread) => thread,
+            Err(why) => {
+                record(Err(&format!("no thread for calls: {why}")));
+                return Err("the module has no thread for calls to a pipe");
+            }
+        };
+        let ends_at = Instant::now() + Duration::from_micros(call.timeout);
+        thread.spawn(async move {
+            let exchange = exchange(address, &body, record);
+            let replied = timeout_at(ends_at, exchange).await.ok().flatten();
+            let (status, reply) = replied.unzip();
+            deliver(CallReply { status, body: reply.unwrap_or_default(), headers: Vec::new() });
+        });
+        Ok(())
     }
-    let (pipe, body) = (Destination::Pipe(path.into()), call.body.clone());
-    let thread = thread().map_err(|why| {
-        calls::record_pipe(&pipe, Err(&format!("no thread for calls: {why}")), has_had_requests);
-        "the module has no thread for calls to a pipe"
-    })?;
-    let ends_at = clock::monotonic().saturating_add(call.timeout);
-    thread.spawn(async move {
-        let rest = Duration::from_micros(ends_at.saturating_sub(clock::monotonic()));
-        let replied = timeout(rest, exchange(&pipe, &body, has_had_requests)).await.ok().flatten();
-        let (status, reply) = replied.unzip();
-        deliver(id, CallReply { status, body: reply.unwrap_or_default(), headers: Vec::new() });
-    });
-    Ok(())
+
+    /// The thread. Started by the first call, or by a later one if the process had no room for it.
+    fn thread(&self) -> io::Result<Handle> {
+        let mut thread = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handle) = &*thread {
+            return Ok(handle.clone());
+        }
+        let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+        let handle = runtime.handle().clone();
+        thread::Builder::new()
+            .name("diana-pipe".into())
+            .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
+        Ok(thread.insert(handle).clone())
+    }
 }
 
 /// Sends a call and reads its reply, with its status. `None` if the connection breaks off, or the reply is too large.
 async fn exchange(
-    pipe: &Destination,
+    address: String,
     body: &[u8],
-    has_had_requests: bool,
+    record: impl FnOnce(Result<(), &str>),
 ) -> Option<(u16, Vec<u8>)> {
-    let connected = UnixStream::connect(address(pipe.name())).await;
+    let connected = UnixStream::connect(address).await;
     let failure = connected.as_ref().err().map(|why| format!("cannot connect: {why}"));
-    calls::record_pipe(pipe, failure.as_deref().map_or(Ok(()), Err), has_had_requests);
+    record(failure.as_deref().map_or(Ok(()), Err));
     let Ok(mut connection) = connected else { return Some((UNAVAILABLE, Vec::new())) };
     let written = connection.write_all(body).await;
     let mut reply = Vec::new();
@@ -74,19 +107,4 @@ async fn exchange(
 /// The address of a path. Linux begins abstract names with NUL, Envoy writes `@` instead.
 fn address(path: &str) -> String {
     path.strip_prefix('@').map_or_else(|| path.into(), |name| format!("\0{name}"))
-}
-
-/// The thread that makes all calls. Started by the first call, or by a later one if the process had no room for it.
-fn thread() -> io::Result<Handle> {
-    static THREAD: Mutex<Option<Handle>> = Mutex::new(None);
-    let mut thread = THREAD.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(handle) = &*thread {
-        return Ok(handle.clone());
-    }
-    let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
-    let handle = runtime.handle().clone();
-    thread::Builder::new()
-        .name("diana-pipe".into())
-        .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
-    Ok(thread.insert(handle).clone())
 }

@@ -3,34 +3,23 @@
 #![allow(unsafe_op_in_unsafe_fn, reason = "each function is one operation of the module")]
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 
 use crate::WORKERS;
-use crate::config::{self, Configuration, Event};
+use crate::config::Configuration;
+use crate::gateway::{Event, Gateway};
 use crate::hooks::{Buf, Header};
 use crate::stream::{self, Outcome, Stream};
-
-/// Changes of metrics without a stream.
-pub static CHANGES: AtomicUsize = AtomicUsize::new(0);
-
-/// Calls of the main thread.
-pub static CALLOUTS: AtomicUsize = AtomicUsize::new(0);
 
 /// The log.
 pub static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// While a test has it, a thread that logs a line about a pipe stops there.
+/// While a test has it, a thread that logs a line about its pipe stops there.
 pub static STOPS_AT_PIPE: Mutex<()> = Mutex::new(());
-
-/// Requests that the module has marked.
-pub static MARKED: AtomicUsize = AtomicUsize::new(0);
 
 /// Panics in hooks.
 pub static CAUGHT: AtomicUsize = AtomicUsize::new(0);
-
-/// How often the module has read the secret.
-pub static LOOKS: AtomicUsize = AtomicUsize::new(0);
 
 /// The number of the secret.
 const SECRET: usize = 7;
@@ -44,6 +33,14 @@ const RESPONSE: u32 = 2;
 /// No other reference to it may be alive: the hooks of the module have none.
 unsafe fn of<'s>(stream: *mut c_void) -> &'s mut Stream {
     unsafe { &mut *stream.cast::<Stream>() }
+}
+
+/// The gateway of a configuration.
+///
+/// # Safety
+/// The configuration exists.
+unsafe fn gateway(config: *mut c_void) -> &'static Gateway {
+    unsafe { (*config.cast_const().cast::<Configuration>()).gateway }
 }
 
 /// Writes a value that the module asked for.
@@ -71,7 +68,7 @@ callbacks! {
             println!("{line}");
         }
         CAUGHT.fetch_add(usize::from(line.contains("was caught")), Ordering::SeqCst);
-        let is_about_pipe = line.starts_with("pipe ");
+        let is_about_pipe = line.starts_with("pipe `@ended-");
         LOG.lock().unwrap().push(line);
         if is_about_pipe {
             drop(STOPS_AT_PIPE.lock().unwrap());
@@ -104,7 +101,7 @@ callbacks! {
     fn envoy_dynamic_module_callback_http_add_header(pointer: *mut c_void, map: u32, name: Buf, value: Buf) -> bool {
         let stream = of(pointer);
         headers(stream, map).push((name.copied(), value.copied()));
-        MARKED.fetch_add(1, Ordering::SeqCst);
+        stream.config.gateway.marked.fetch_add(1, Ordering::SeqCst);
         stream.take_back();
         stream::begin_another(pointer.cast());
         true
@@ -246,15 +243,16 @@ callbacks! {
     }
 
     fn envoy_dynamic_module_callback_http_filter_config_scheduler_new(config: *mut c_void) -> *mut c_void {
-        Box::into_raw(Box::new(Configuration::at(config))).cast()
+        Box::into_raw(Box::new((gateway(config), Configuration::at(config)))).cast()
     }
 
     fn envoy_dynamic_module_callback_http_filter_config_scheduler_commit(scheduler: *mut c_void, event: u64) {
-        config::later(Event::Scheduled((*scheduler.cast::<std::sync::Weak<Configuration>>()).clone(), event));
+        let (gateway, config) = &*scheduler.cast::<ConfigScheduler>();
+        gateway.later(Event::Scheduled(config.clone(), event));
     }
 
     fn envoy_dynamic_module_callback_http_filter_config_scheduler_delete(scheduler: *mut c_void) {
-        drop(Box::from_raw(scheduler.cast::<std::sync::Weak<Configuration>>()));
+        drop(Box::from_raw(scheduler.cast::<ConfigScheduler>()));
     }
 
     fn envoy_dynamic_module_callback_get_runtime_bool(key: Buf, default: bool) -> bool {
@@ -275,11 +273,11 @@ callbacks! {
     }
 
     /// The value is often another one, so that the module applies its document again.
-    fn envoy_dynamic_module_callback_http_filter_config_get_generic_secret(_config: *mut c_void, id: usize, out: *mut Buf) -> bool {
-        static VALUE: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+    fn envoy_dynamic_module_callback_http_filter_config_get_generic_secret(config: *mut c_void, id: usize, out: *mut Buf) -> bool {
         assert_eq!(id, SECRET);
-        let number = LOOKS.fetch_add(1, Ordering::SeqCst);
-        let mut value = VALUE.lock().unwrap();
+        let gateway = gateway(config);
+        let number = gateway.looks.fetch_add(1, Ordering::SeqCst);
+        let mut value = gateway.secret.lock().unwrap();
         *value = number.to_string().into_bytes();
         give(out, Some(Buf::of(&value)));
         !number.is_multiple_of(3)
@@ -309,8 +307,8 @@ callbacks! {
         change(id, labels, count)
     }
 
-    fn envoy_dynamic_module_callback_http_filter_config_increment_counter(_config: *mut c_void, id: usize, labels: *const Buf, count: usize, _value: u64) -> u32 {
-        CHANGES.fetch_add(1, Ordering::SeqCst);
+    fn envoy_dynamic_module_callback_http_filter_config_increment_counter(config: *mut c_void, id: usize, labels: *const Buf, count: usize, _value: u64) -> u32 {
+        gateway(config).changes.fetch_add(1, Ordering::SeqCst);
         change(id, labels, count)
     }
 
@@ -323,20 +321,22 @@ callbacks! {
     }
 
     fn envoy_dynamic_module_callback_http_filter_config_http_callout(config: *mut c_void, id: *mut u64, cluster: Buf, headers: *const Header, count: usize, body: Buf, milliseconds: u64) -> u32 {
-        static LAST: AtomicU64 = AtomicU64::new(0);
         const NO_CLUSTER: u32 = 2;
         assert!(cluster.copied() == b"redis" && count > 0 && !headers.is_null() && !body.copied().is_empty() && milliseconds > 0);
-        let (number, config) = (LAST.fetch_add(1, Ordering::SeqCst), Configuration::at(config));
-        CALLOUTS.fetch_add(1, Ordering::SeqCst);
+        let gateway = gateway(config);
+        let number = gateway.callouts.fetch_add(1, Ordering::SeqCst) as u64;
+        let config = Configuration::at(config);
         *id = number;
         match number % 11 {
             0 => return NO_CLUSTER,
-            1 => config.upgrade().iter().for_each(|config| config::reply(config, number)),
-            _ => config::later(Event::Reply(config, number)),
+            1 => config.upgrade().iter().for_each(|config| config.reply(number)),
+            _ => gateway.later(Event::Reply(config, number)),
         }
         0
     }
 }
+
+type ConfigScheduler = (&'static Gateway, Weak<Configuration>);
 
 type StreamScheduler = (Arc<crate::worker::Queue>, u64);
 

@@ -48,7 +48,6 @@ macro_rules! hooks {
 
 hooks! {
     fn program_init = envoy_dynamic_module_on_program_init() -> *const c_char;
-    fn config_new = envoy_dynamic_module_on_http_filter_config_new(config: *mut c_void, name: Buf, text: Buf) -> *const c_void;
     fn config_destroy = envoy_dynamic_module_on_http_filter_config_destroy(module: *const c_void);
     fn config_scheduled = envoy_dynamic_module_on_http_filter_config_scheduled(config: *mut c_void, module: *const c_void, event: u64);
     fn config_callout_done = envoy_dynamic_module_on_http_filter_config_http_callout_done(config: *mut c_void, module: *const c_void, id: u64, result: u32, headers: *const Header, header_count: usize, chunks: *const Buf, chunk_count: usize);

@@ -6,6 +6,7 @@
 
 mod callbacks;
 mod config;
+mod gateway;
 mod hooks;
 mod orders;
 mod pipe;
@@ -17,8 +18,8 @@ use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use config::Configuration;
 use fastrand::Rng;
+use gateway::Gateway;
 use kit::seed;
 use worker::{Tally, Worker};
 
@@ -28,8 +29,8 @@ const WORKERS: usize = 4;
 const APART: &str = "DIANA_TEST_APART";
 const TOKEN: &str = "a token of 24 characters";
 
-/// Returns true in a process of this test alone, which it runs otherwise: the hooks have no argument for the module, so it and its
-/// fake Envoy are one in the process.
+/// Returns true in a process of this test alone, which it runs otherwise: other tests would see its variables, its threads or its
+/// limits.
 fn is_apart(test: &str) -> bool {
     let is_apart = env::var_os(APART).is_some();
     if !is_apart {
@@ -75,47 +76,42 @@ limits:
 
 #[test]
 fn no_memory_is_used_after_its_end() {
-    if !is_apart("no_memory_is_used_after_its_end") {
-        return;
-    }
     let mut random = Rng::with_seed(seed::next());
-    hooks::program_init();
-    let first = Configuration::new(&document(0)).expect("the document is valid");
-    config::set_latest(first);
+    let gateway = Gateway::start();
+    gateway.update(&document(0)).expect("the document is valid");
     // Calls of Envoy itself through the filter in a cluster. Envoy names the first worker for its main thread.
-    let mut calls = Worker::new(0, random.u64(..));
+    let mut calls = Worker::new(gateway, 0, random.u64(..));
     let mut call = 0..CALLS;
     let tallies: Vec<Tally> = thread::scope(|scope| {
         let workers: Vec<_> = (0..WORKERS)
             .map(|number| {
                 let seed = random.u64(..);
-                scope.spawn(move || Worker::new(number, seed).run(REQUESTS))
+                scope.spawn(move || Worker::new(gateway, number, seed).run(REQUESTS))
             })
             .collect();
         // This thread is Envoy's main thread.
         let mut update = 0;
         while !call.is_empty() || workers.iter().any(|worker| !worker.is_finished()) {
-            config::run_events();
+            gateway.run_events();
             if random.u8(..) < 8 {
                 update += 1;
-                let updated = Configuration::new(&document(update)).expect("the document is valid");
-                config::set_latest(updated);
-                assert!(Configuration::new("limits: [{Url: /, rules: []}, x]").is_none());
+                gateway.update(&document(update)).expect("the document is valid");
+                assert!(gateway.update("limits: [{Url: /, rules: []}, x]").is_none());
             }
             if random.bool() {
-                config::look();
+                gateway.look();
             }
             if let Some(id) = call.next() {
                 calls.serve(id);
             }
-            config::drain();
+            gateway.drain();
             thread::yield_now();
         }
         workers.into_iter().map(|worker| worker.join().expect("no hook panics")).collect()
     });
     calls.use_up();
     let calls = calls.finish();
-    config::end_all();
+    gateway.end();
     let admitted: usize = tallies.iter().chain([&calls]).map(|it| it.admitted_exactly).sum();
     assert_eq!(admitted, EXACT, "{tallies:?}");
     let denied: usize = tallies.iter().chain([&calls]).map(|it| it.denied).sum();
@@ -127,7 +123,7 @@ fn no_memory_is_used_after_its_end() {
     // Another thread would resume them.
     assert!(calls.passed > 0 && calls.held == 0, "{calls:?}");
     assert_eq!(callbacks::CAUGHT.load(Ordering::SeqCst), 0, "no hook panics");
-    assert!(callbacks::MARKED.load(Ordering::SeqCst) > 0, "some requests are over a limit");
-    assert!(callbacks::CHANGES.load(Ordering::SeqCst) > 0, "metrics leave without requests");
-    assert!(callbacks::LOOKS.load(Ordering::SeqCst) > 1, "the absent secret is read again");
+    assert!(gateway.marked.load(Ordering::SeqCst) > 0, "some requests are over a limit");
+    assert!(gateway.changes.load(Ordering::SeqCst) > 0, "metrics leave without requests");
+    assert!(gateway.looks.load(Ordering::SeqCst) > 1, "the absent secret is read again");
 }

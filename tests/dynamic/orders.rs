@@ -6,19 +6,18 @@
 mod replies;
 
 use std::cell::Cell;
-use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::{env, thread};
 
-use diana_native::explored;
+use diana_native::explored::{self, Module};
 use fastrand::Rng;
 use kit::choices::{Choices, Tried, try_all};
 
-use crate::config::{self, Configuration};
+use crate::callbacks;
+use crate::gateway::Gateway;
 use crate::stream::{self, Outcome, Stream};
 use crate::worker::Queue;
-use crate::{callbacks, hooks, is_apart};
 
 const HOUR: u64 = 3_600_000_000;
 
@@ -54,6 +53,7 @@ struct Request {
 }
 
 struct World {
+    gateway: &'static Gateway,
     now: u64,
     queues: [Arc<Queue>; WORKERS],
     requests: Vec<Request>,
@@ -65,32 +65,28 @@ struct World {
 
 #[test]
 fn no_held_request_misses_its_turn() {
-    if !is_apart("orders::no_held_request_misses_its_turn") {
-        return;
-    }
-    explored::set_clock(HOUR);
-    hooks::program_init();
-    config::set_latest(Configuration::new(RULES).expect("the document is valid"));
-    tell(try_orders);
+    tell(RULES, try_orders);
 }
 
-/// Tries worlds, and returns their number.
-fn tell(tries: fn() -> u64) {
+/// Tries worlds of a gateway with these rules.
+fn tell(rules: &str, tries: fn(&'static Gateway) -> u64) {
+    let gateway = Gateway::start();
+    explored::set_clock(&gateway.module, HOUR);
+    gateway.update(rules).expect("the document is valid");
     // No request waits on Envoy's main thread, which is this one.
-    let worlds = thread::spawn(tries).join().expect("the orders of events");
-    // The output of this process is not shown otherwise.
-    writeln!(io::stdout(), "\ntried: {worlds} sequences").expect("a line");
+    let worlds = thread::spawn(move || tries(gateway)).join().expect("the orders of events");
+    println!("tried: {worlds} sequences");
     assert_eq!(callbacks::CAUGHT.load(Ordering::SeqCst), 0, "no hook panics");
-    config::end_all();
+    gateway.end();
 }
 
 /// Returns their number.
-fn try_orders() -> u64 {
+fn try_orders(gateway: &'static Gateway) -> u64 {
     let depth: usize = env::var("DIANA_DEPTH").map_or(3, |depth| depth.parse().expect("a number"));
     let hours = Cell::new(1);
     let Tried { worlds, .. } = try_all(1..=2 * depth + 2, |acts, choices| {
         hours.set(hours.get() + 1);
-        let mut world = World::new(hours.get() * HOUR, choices.pick(3));
+        let mut world = World::new(gateway, hours.get() * HOUR, choices.pick(3));
         (0..acts).for_each(|_| world.act(choices));
         world.close();
     });
@@ -99,20 +95,29 @@ fn try_orders() -> u64 {
 
 impl World {
     /// Everything of earlier worlds is over by then.
-    fn new(now: u64, kind: usize) -> World {
+    fn new(gateway: &'static Gateway, now: u64, kind: usize) -> World {
         let (queues, requests) = Default::default();
         let (is_hasty, are_joined) = (kind == 1, kind == 2);
-        let mut world = World { now, queues, requests, is_hasty, are_joined, waits: WAITS };
+        let mut world =
+            World { gateway, now, queues, requests, is_hasty, are_joined, waits: WAITS };
         world.pass(0);
-        while explored::next_due() <= world.now {
-            explored::fire();
+        while world.is_due() {
+            explored::fire(world.module());
         }
         world
     }
 
+    fn module(&self) -> &Module {
+        &self.gateway.module
+    }
+
+    fn is_due(&self) -> bool {
+        explored::next_due(self.module()) <= self.now
+    }
+
     fn pass(&mut self, ticks: u64) {
         self.now += ticks;
-        explored::set_clock(self.now);
+        explored::set_clock(self.module(), self.now);
     }
 
     fn is_open(&self, number: usize) -> bool {
@@ -127,7 +132,7 @@ impl World {
         // At first they are all alike.
         let workers = if room == REQUESTS { 1 } else { WORKERS };
         acts.extend((0..workers).filter(|_| room > 0).map(Act::Begin));
-        acts.extend((explored::next_due() <= self.now).then_some(Act::Fire));
+        acts.extend(self.is_due().then_some(Act::Fire));
         acts.extend((0..WORKERS).filter(|worker| self.has_event(*worker)).map(Act::Event));
         acts.extend((self.waits > 0).then_some(Act::Wait));
         let open = (0..self.requests.len()).filter(|number| self.is_open(*number));
@@ -138,7 +143,7 @@ impl World {
         match acts[choices.pick(acts.len())] {
             Act::Begin(worker) => self.begin(worker),
             Act::Leave(number) => stream::end(self.requests[number].stream),
-            Act::Fire => explored::fire(),
+            Act::Fire => explored::fire(self.module()),
             Act::Event(worker) => self.run_event(worker),
             Act::Wait => {
                 self.waits -= 1;
@@ -154,13 +159,14 @@ impl World {
 
     /// Returns true if a thread has work.
     fn has_work(&self) -> bool {
-        explored::next_due() <= self.now || (0..WORKERS).any(|worker| self.has_event(worker))
+        self.is_due() || (0..WORKERS).any(|worker| self.has_event(worker))
     }
 
     fn begin(&mut self, worker: usize) {
         let id = self.requests.len() as u64;
         let queue = self.queues[worker].clone();
-        let mut stream = Stream::new(id, worker, "/held", queue, &mut Rng::with_seed(1));
+        let mut stream =
+            Stream::new(self.gateway, id, worker, "/held", queue, &mut Rng::with_seed(1));
         stream.is_hasty = self.is_hasty;
         let stream = Box::into_raw(stream);
         // SAFETY: as in `is_open`.
@@ -199,7 +205,7 @@ impl World {
     fn close(mut self) {
         for _ in 0..=2 * REQUESTS {
             while self.has_work() {
-                explored::fire();
+                explored::fire(self.module());
                 (0..WORKERS).for_each(|worker| self.run_event(worker));
             }
             self.check();

@@ -11,10 +11,10 @@ use std::thread;
 use fastrand::Rng;
 use kit::model::redis::Redis;
 
-use crate::config::{self, Configuration};
+use crate::gateway::Gateway;
 use crate::stream::{self, Headers, Outcome, Stream};
 use crate::worker::Queue;
-use crate::{APART, TOKEN, WORKERS, callbacks, hooks, is_apart};
+use crate::{APART, TOKEN, WORKERS, callbacks, is_apart};
 
 /// The end of a call.
 const QUIT: &[u8] = b"*1\r\n$4\r\nQUIT\r\n";
@@ -111,13 +111,19 @@ struct Request {
 }
 
 impl Request {
-    fn begin(worker: usize, account: &str) -> Request {
-        Request::to("/fleet", worker, &[("x-account", account)])
+    fn begin(gateway: &Gateway, worker: usize, account: &str) -> Request {
+        Request::to(gateway, "/fleet", worker, &[("x-account", account)])
     }
 
-    fn to(path: &'static str, worker: usize, headers: &[(&str, &str)]) -> Request {
+    fn to(
+        gateway: &Gateway,
+        path: &'static str,
+        worker: usize,
+        headers: &[(&str, &str)],
+    ) -> Request {
         let queue: Arc<Queue> = Arc::default();
-        let mut stream = Stream::new(0, worker, path, queue.clone(), &mut Rng::with_seed(1));
+        let mut stream =
+            Stream::new(gateway, 0, worker, path, queue.clone(), &mut Rng::with_seed(1));
         stream.request.retain(|(name, _)| name.starts_with(b":"));
         stream.request.extend(headers.iter().map(|&(name, value)| (name.into(), value.into())));
         stream.is_hasty = false;
@@ -169,8 +175,8 @@ impl Request {
 }
 
 /// Whether a request passes.
-fn passes(worker: usize, account: &str) -> bool {
-    let request = Request::begin(worker, account);
+fn passes(gateway: &Gateway, worker: usize, account: &str) -> bool {
+    let request = Request::begin(gateway, worker, account);
     while request.outcome() == Outcome::Open {
         request.turn();
     }
@@ -179,22 +185,20 @@ fn passes(worker: usize, account: &str) -> bool {
     passes
 }
 
-/// A gateway with a fake Redis, in this process alone.
-fn gateway(pipe: &str) {
-    update(&document(pipe));
+/// A gateway with a fake Redis.
+fn gateway(pipe: &str) -> &'static Gateway {
+    let gateway = Gateway::start();
+    update(gateway, &document(pipe));
+    gateway
 }
 
 /// Envoy gets this document.
-fn update(document: &str) {
+fn update(gateway: &'static Gateway, document: &str) {
     // Envoy's main thread. The one of the test is that of the workers.
-    let config = thread::scope(|scope| {
-        let main = scope.spawn(|| {
-            hooks::program_init();
-            Configuration::new(document).expect("the document is valid")
-        });
-        main.join().unwrap()
+    thread::scope(|scope| {
+        let main = scope.spawn(|| gateway.update(document).expect("the document is valid"));
+        main.join().unwrap();
     });
-    config::set_latest(config);
 }
 
 /// The lines of the log about a pipe.
@@ -204,52 +208,47 @@ fn lines(pipe: &str) -> Vec<String> {
 }
 
 /// Sends requests of further callers until Redis decides those of each worker: it alone refuses.
-fn until_redis_counts(name: &str) {
+fn until_redis_counts(gateway: &Gateway, name: &str) {
     for worker in 0..WORKERS {
-        let is_refused =
-            |number| (0..=LIMIT).any(|_| !passes(worker, &format!("{name}-{worker}-{number}")));
+        let is_refused = |number| {
+            (0..=LIMIT).any(|_| !passes(gateway, worker, &format!("{name}-{worker}-{number}")))
+        };
         assert!((0..).any(is_refused));
     }
 }
 
 #[test]
 fn all_workers_share_a_limit_exactly() {
-    if !is_apart("pipe::all_workers_share_a_limit_exactly") {
-        return;
-    }
     let pipe = name("exact");
     let redis = Fake::start(&pipe, answers());
-    gateway(&pipe);
-    let callouts = callbacks::CALLOUTS.load(Ordering::SeqCst);
+    let gateway = gateway(&pipe);
+    let callouts = gateway.callouts.load(Ordering::SeqCst);
     let passed: usize = thread::scope(|scope| {
-        let worker = |number| move || (0..LIMIT).filter(|_| passes(number, "ann")).count();
+        let worker = |number| move || (0..LIMIT).filter(|_| passes(gateway, number, "ann")).count();
         let workers: Vec<_> = (0..WORKERS).map(|number| scope.spawn(worker(number))).collect();
         workers.into_iter().map(|worker| worker.join().unwrap()).sum()
     });
     assert_eq!(passed, LIMIT);
     assert!(redis.calls() > 0);
-    assert_eq!(callbacks::CALLOUTS.load(Ordering::SeqCst), callouts, "calls of the main thread");
+    assert_eq!(gateway.callouts.load(Ordering::SeqCst), callouts, "calls of the main thread");
     assert_eq!(lines(&pipe), Vec::<String>::new());
-    config::end_all();
+    gateway.end();
 }
 
 #[test]
 fn pipe_that_is_away_is_logged_once_until_it_is_back() {
-    if !is_apart("pipe::pipe_that_is_away_is_logged_once_until_it_is_back") {
-        return;
-    }
     let pipe = name("away");
-    gateway(&pipe);
+    let gateway = gateway(&pipe);
     let unreachable =
         || lines(&pipe).iter().filter(|line| line.contains("cannot connect: ")).count();
     // More than the limit, since Redis cannot count them.
-    assert!((0..2 * LIMIT).all(|number| passes(number % WORKERS, "ann")));
+    assert!((0..2 * LIMIT).all(|number| passes(gateway, number % WORKERS, "ann")));
     assert_eq!(unreachable(), 1, "{:?}", lines(&pipe));
     let _redis = Fake::start(&pipe, answers());
-    until_redis_counts("bob");
-    let passed = (0..2 * LIMIT).filter(|number| passes(number % WORKERS, "carl")).count();
+    until_redis_counts(gateway, "bob");
+    let passed = (0..2 * LIMIT).filter(|number| passes(gateway, number % WORKERS, "carl")).count();
     assert_eq!((passed, unreachable()), (LIMIT, 1));
-    config::end_all();
+    gateway.end();
 }
 
 /// Envoy may open the listener of the pipe after the first heartbeat.
@@ -259,15 +258,15 @@ fn heartbeat_before_the_first_request_logs_nothing() {
         return;
     }
     let pipe = name("starts");
-    gateway(&pipe);
+    let gateway = gateway(&pipe);
     // The first heartbeat starts the thread for calls.
     while !thread_names().any(|name| name == "diana-pipe") {
         thread::yield_now();
     }
     let _redis = Fake::start(&pipe, answers());
-    until_redis_counts("ann");
+    until_redis_counts(gateway, "ann");
     assert_eq!(lines(&pipe), Vec::<String>::new());
-    config::end_all();
+    gateway.end();
 }
 
 /// The names of this process's threads.
@@ -285,8 +284,8 @@ fn thread_for_calls_starts_when_there_is_room() {
     let pipe = name("room");
     // Before the gateway: its first heartbeat would start the thread for calls.
     let limit = limit_open_files(0);
-    gateway(&pipe);
-    assert!((0..2 * LIMIT).all(|number| passes(number % WORKERS, "ann")));
+    let gateway = gateway(&pipe);
+    assert!((0..2 * LIMIT).all(|number| passes(gateway, number % WORKERS, "ann")));
     let lines = lines(&pipe);
     assert_eq!(
         lines.iter().filter(|line| line.contains("no thread for calls: ")).count(),
@@ -295,10 +294,10 @@ fn thread_for_calls_starts_when_there_is_room() {
     );
     limit_open_files(limit);
     let _redis = Fake::start(&pipe, answers());
-    until_redis_counts("bob");
-    let passed = (0..2 * LIMIT).filter(|number| passes(number % WORKERS, "carl")).count();
+    until_redis_counts(gateway, "bob");
+    let passed = (0..2 * LIMIT).filter(|number| passes(gateway, number % WORKERS, "carl")).count();
     assert_eq!(passed, LIMIT);
-    config::end_all();
+    gateway.end();
 }
 
 /// Lets this process open files below this number only. Returns the former limit.
@@ -320,12 +319,9 @@ fn limit_open_files(number: u64) -> u64 {
 /// Each failure costs a request its decision by Redis, and no more. Afterwards Redis decides again.
 #[test]
 fn no_failure_of_a_pipe_outlasts_it() {
-    if !is_apart("pipe::no_failure_of_a_pipe_outlasts_it") {
-        return;
-    }
     let pipe = name("fails");
     let redis = Fake::start(&pipe, answers());
-    gateway(&pipe);
+    let gateway = gateway(&pipe);
     let (ended, ends) = mpsc::channel();
     let failures: [(&str, &str, Act); 6] = [
         (
@@ -369,34 +365,33 @@ fn no_failure_of_a_pipe_outlasts_it() {
         ),
     ];
     for (what, reason, act) in failures {
-        until_redis_counts(what);
+        until_redis_counts(gateway, what);
         let logged = lines(&pipe).len();
         *redis.act.lock().unwrap() = act;
-        let passed = (0..2 * LIMIT).filter(|number| passes(number % WORKERS, what)).count();
+        let passed =
+            (0..2 * LIMIT).filter(|number| passes(gateway, number % WORKERS, what)).count();
         assert_eq!(passed, 2 * LIMIT, "{what}");
         let lines = &lines(&pipe)[logged..];
         assert!(lines.iter().any(|line| line.contains(reason)), "{what}: {lines:?}");
         redis.act(|connection, reply| _ = connection.write_all(&reply));
-        until_redis_counts(&format!("after {what}"));
+        until_redis_counts(gateway, &format!("after {what}"));
         let after = format!("later {what}");
-        let passed = (0..2 * LIMIT).filter(|number| passes(number % WORKERS, &after)).count();
+        let passed =
+            (0..2 * LIMIT).filter(|number| passes(gateway, number % WORKERS, &after)).count();
         assert_eq!(passed, LIMIT, "{what}");
     }
     assert!(ends.try_iter().count() > 0, "a call that hangs ends");
-    config::end_all();
+    gateway.end();
 }
 
 /// The call may have settlements.
 #[test]
 fn call_is_made_after_the_end_of_its_configuration() {
-    if !is_apart("pipe::call_is_made_after_the_end_of_its_configuration") {
-        return;
-    }
     let pipe = name("ended");
-    gateway(&pipe);
+    let gateway = gateway(&pipe);
     // The thread for calls stops while it logs that it cannot connect for the first caller.
     let stops = callbacks::STOPS_AT_PIPE.lock().unwrap();
-    let (first, second) = (Request::begin(0, "ann"), Request::begin(1, "bob"));
+    let (first, second) = (Request::begin(gateway, 0, "ann"), Request::begin(gateway, 1, "bob"));
     first.turn();
     while lines(&pipe).is_empty() {
         thread::yield_now();
@@ -405,7 +400,7 @@ fn call_is_made_after_the_end_of_its_configuration() {
     let listener = listen(&pipe);
     first.end();
     second.end();
-    config::end_all();
+    gateway.end();
     drop(stops);
     let (mut connection, _) = listener.accept().unwrap();
     let body = call(&mut connection).expect("a whole call");
@@ -440,12 +435,13 @@ fn old_root_refuses_marks_and_holds_while_a_new_one_exists() {
     }
     let pipe = name("old");
     let _redis = Fake::start(&pipe, answers());
-    update(&outcomes(&pipe));
+    let gateway = Gateway::start();
+    update(gateway, &outcomes(&pipe));
     // The second request of each is refused, marked or held, and the third as well, at the same time.
     let requests = ["/refused", "/marked", "/held"].map(|path| {
-        [(); 3].map(|()| Request::to(path, 0, &[("x-account", "ann"), ("x-why", TOKEN)]))
+        [(); 3].map(|()| Request::to(gateway, path, 0, &[("x-account", "ann"), ("x-why", TOKEN)]))
     });
-    update(&(outcomes(&pipe) + "# later"));
+    update(gateway, &(outcomes(&pipe) + "# later"));
     while requests.iter().flatten().any(|it| it.outcome() == Outcome::Open) {
         requests.iter().flatten().for_each(Request::turn_all);
         thread::yield_now();
@@ -476,22 +472,19 @@ fn old_root_refuses_marks_and_holds_while_a_new_one_exists() {
         }
         request.end();
     }
-    config::end_all();
+    gateway.end();
 }
 
 /// Envoy may close the connection of a client that it refuses, with all of its streams.
 #[test]
 fn step_may_end_the_stream_of_a_later_one() {
-    if !is_apart("pipe::step_may_end_the_stream_of_a_later_one") {
-        return;
-    }
     let pipe = name("neighbour");
     let redis = Fake::start(&pipe, answers());
-    gateway(&pipe);
-    until_redis_counts("before");
+    let gateway = gateway(&pipe);
+    until_redis_counts(gateway, "before");
     // Nobody of these has a lease.
     let calls = redis.calls();
-    let requests = ["one", "two", "three"].map(|account| Request::begin(0, account));
+    let requests = ["one", "two", "three"].map(|account| Request::begin(gateway, 0, account));
     let [first, second, third] = &requests;
     // SAFETY: no hook is called.
     unsafe { (*first.stream).neighbour = second.stream };
@@ -503,6 +496,6 @@ fn step_may_end_the_stream_of_a_later_one() {
     let outcomes = requests.each_ref().map(Request::outcome);
     assert_eq!(outcomes, [Outcome::Passed, Outcome::Open, Outcome::Passed]);
     requests.into_iter().for_each(Request::end);
-    config::end_all();
+    gateway.end();
     assert_eq!(callbacks::CAUGHT.load(Ordering::SeqCst), 0);
 }

@@ -8,6 +8,7 @@ use std::{mem, ptr};
 use fastrand::Rng;
 
 use crate::config::Configuration;
+use crate::gateway::Gateway;
 use crate::hooks::{self, Buf};
 use crate::worker::Queue;
 
@@ -55,11 +56,12 @@ pub struct Stream {
     /// Bytes that the module may read until the end of the hook, or the next setter.
     lent: Vec<Box<[u8]>>,
     module: *mut c_void,
-    config: Arc<Configuration>,
+    pub config: Arc<Configuration>,
 }
 
 impl Stream {
     pub fn new(
+        gateway: &Gateway,
         id: u64,
         worker: usize,
         path: &'static str,
@@ -74,8 +76,7 @@ impl Stream {
         if random.u8(..4) == 0 {
             request.push(pair(("content-type", "application/grpc")));
         }
-        let config = Configuration::latest();
-        let stream = Stream::with(id, worker, path, request, queue, config);
+        let stream = Stream::with(id, worker, path, request, queue, gateway.latest());
         Box::new(Stream { is_hasty: random.bool(), chunk: random.usize(..9), ..stream })
     }
 

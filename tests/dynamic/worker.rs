@@ -6,6 +6,7 @@ use std::thread;
 
 use fastrand::Rng;
 
+use crate::gateway::Gateway;
 use crate::stream::{self, Outcome, PATHS, Stream};
 
 /// The events of a worker, by any thread: the stream and the number of the event.
@@ -29,6 +30,7 @@ pub struct Tally {
 const DENIED_ID: u64 = 1;
 
 pub struct Worker {
+    gateway: &'static Gateway,
     number: usize,
     random: Rng,
     queue: Arc<Queue>,
@@ -37,8 +39,9 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub fn new(number: usize, seed: u64) -> Worker {
+    pub fn new(gateway: &'static Gateway, number: usize, seed: u64) -> Worker {
         Worker {
+            gateway,
             number,
             random: Rng::with_seed(seed),
             queue: Arc::default(),
@@ -87,7 +90,8 @@ impl Worker {
     }
 
     fn begin(&mut self, id: u64, path: &'static str) {
-        let stream = Stream::new(id, self.number, path, self.queue.clone(), &mut self.random);
+        let stream =
+            Stream::new(self.gateway, id, self.number, path, self.queue.clone(), &mut self.random);
         let stream = Box::into_raw(stream);
         self.streams.insert(id, stream);
         stream::begin(stream);

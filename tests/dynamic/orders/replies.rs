@@ -4,16 +4,15 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use diana_native::explored;
+use diana_native::explored::{self, Module};
 use fastrand::Rng;
 use kit::choices::{Choices, Tried, try_all};
 use kit::model::redis::Redis;
 
 use super::{HOUR, tell};
-use crate::config::{self, Configuration};
+use crate::gateway::Gateway;
 use crate::stream::{self, Outcome, Stream};
 use crate::worker::Queue;
-use crate::{hooks, is_apart};
 
 const RULES: &str = "namespace: replies
 actors: {account: [{header: x-account}]}
@@ -44,6 +43,7 @@ enum Act {
 }
 
 struct World<'r> {
+    gateway: &'static Gateway,
     redis: &'r RefCell<Redis>,
     now: u64,
     queue: Arc<Queue>,
@@ -52,29 +52,23 @@ struct World<'r> {
 
 #[test]
 fn no_reply_is_lost() {
-    if !is_apart("orders::replies::no_reply_is_lost") {
-        return;
-    }
-    explored::set_clock(HOUR);
-    hooks::program_init();
-    config::set_latest(Configuration::new(RULES).expect("the document is valid"));
-    tell(try_replies);
+    tell(RULES, try_replies);
 }
 
 /// Returns their number.
-fn try_replies() -> u64 {
+fn try_replies(gateway: &'static Gateway) -> u64 {
     let (hours, redis) = (Cell::new(2), RefCell::new(Redis::default()));
     // The worker gets the secret of the fleet.
-    World::new(HOUR, &redis).begin_and_close();
+    World::new(gateway, HOUR, &redis).begin_and_close();
     let Tried { worlds, .. } = try_all(1..=7, |acts, choices| {
         hours.set(hours.get() + 1);
-        let mut world = World::new(hours.get() * HOUR, &redis);
+        let mut world = World::new(gateway, hours.get() * HOUR, &redis);
         world.rest();
         for (calls, pause) in [(1, TICK), (2, PAUSE)] {
             world.begin();
             world.pass(pause);
             world.work();
-            assert_eq!(explored::calls(), calls, "calls that are pending");
+            assert_eq!(explored::calls(&gateway.module), calls, "calls that are pending");
         }
         (0..acts).for_each(|_| world.act(choices));
         world.close();
@@ -82,9 +76,10 @@ fn try_replies() -> u64 {
     worlds
 }
 
-impl World<'_> {
-    fn new(now: u64, redis: &RefCell<Redis>) -> World<'_> {
-        let mut world = World { redis, now, queue: Arc::default(), requests: Vec::new() };
+impl<'r> World<'r> {
+    fn new(gateway: &'static Gateway, now: u64, redis: &'r RefCell<Redis>) -> World<'r> {
+        let (queue, requests) = Default::default();
+        let mut world = World { gateway, redis, now, queue, requests };
         world.pass(0);
         world.finish();
         world
@@ -92,22 +87,32 @@ impl World<'_> {
 
     /// The gateway has just sent a heartbeat, so that it makes no other call for a second.
     fn rest(&mut self) {
-        while explored::calls() == 0 {
-            self.pass(explored::next_due().saturating_sub(self.now));
+        while explored::calls(self.module()) == 0 {
+            self.pass(explored::next_due(self.module()).saturating_sub(self.now));
             self.work();
         }
         self.finish();
     }
 
+    fn module(&self) -> &Module {
+        &self.gateway.module
+    }
+
     fn pass(&mut self, ticks: u64) {
         self.now += ticks;
-        explored::set_clock(self.now);
+        explored::set_clock(self.module(), self.now);
     }
 
     fn begin(&mut self) {
         let number = self.requests.len() as u64;
-        let mut stream =
-            Stream::new(number, 0, "/fleet", self.queue.clone(), &mut Rng::with_seed(1));
+        let mut stream = Stream::new(
+            self.gateway,
+            number,
+            0,
+            "/fleet",
+            self.queue.clone(),
+            &mut Rng::with_seed(1),
+        );
         let account = format!("{}-{number}", self.now);
         stream.request.retain(|(name, _)| name.starts_with(b":"));
         stream.request.push((b"x-account".to_vec(), account.into_bytes()));
@@ -133,11 +138,11 @@ impl World<'_> {
     }
 
     fn is_due(&self) -> bool {
-        explored::next_due() <= self.now
+        explored::next_due(self.module()) <= self.now
     }
 
     fn act(&mut self, choices: &mut Choices) {
-        let mut acts: Vec<Act> = (0..explored::calls()).map(Act::Reply).collect();
+        let mut acts: Vec<Act> = (0..explored::calls(self.module())).map(Act::Reply).collect();
         acts.extend(self.has_event().then_some(Act::Event));
         acts.extend(self.is_due().then_some(Act::Fire));
         let open = (0..self.requests.len()).filter(|number| self.is_open(*number));
@@ -148,13 +153,13 @@ impl World<'_> {
         match acts[choices.pick(acts.len())] {
             Act::Reply(number) => self.reply(number),
             Act::Event => self.run_event(),
-            Act::Fire => explored::fire(),
+            Act::Fire => explored::fire(self.module()),
             Act::Leave(number) => stream::end(self.requests[number]),
         }
     }
 
     fn reply(&self, number: usize) {
-        explored::reply(number, |body| self.redis.borrow_mut().answer(body, NOON));
+        explored::reply(self.module(), number, |body| self.redis.borrow_mut().answer(body, NOON));
     }
 
     /// Envoy drops the events of streams that have ended.
@@ -170,7 +175,7 @@ impl World<'_> {
     /// Both threads do their work.
     fn work(&self) {
         while self.has_event() || self.is_due() {
-            explored::fire();
+            explored::fire(self.module());
             self.run_event();
         }
     }
@@ -178,7 +183,7 @@ impl World<'_> {
     /// All calls have replies, and the worker wakes a few times.
     fn finish(&mut self) {
         for _ in 0..WAKES {
-            while explored::calls() > 0 {
+            while explored::calls(self.module()) > 0 {
                 self.reply(0);
             }
             self.pass(TICK);
