@@ -1,6 +1,7 @@
 //! The formats. Each is one file, and a line in [`REGISTRY`].
 
 mod envoy;
+mod f5;
 mod ingress_nginx;
 mod kuadrant;
 mod nginx;
@@ -23,6 +24,7 @@ pub struct ImportFormat {
 pub static REGISTRY: &[ImportFormat] = &[
     ingress_nginx::FORMAT,
     nginx::FORMAT,
+    f5::FORMAT,
     envoy::FORMAT,
     traffic_policy::FORMAT,
     kuadrant::FORMAT,
@@ -40,6 +42,9 @@ pub(crate) trait FormatReader {
     fn text(&mut self, _: &SourceText, _: &dyn SourceFiles) -> bool {
         false
     }
+
+    /// The number of processes of the original whose counts the rules have together.
+    fn processes(&mut self, _: u32) {}
 
     /// The limits of all texts.
     fn finish(self: Box<Self>) -> Imported;

@@ -191,7 +191,10 @@ impl Importer {
         let (mut formats, mut inert) = (Vec::new(), Notes::default());
         let (mut comparisons, mut objects) = (Comparisons::default(), Vec::new());
         let mut writer = DocumentWriter::new(counting);
-        for ActiveReader { format, reader, has_read } in readers {
+        for ActiveReader { format, mut reader, has_read } in readers {
+            if let Counting::Fleet(processes) = counting {
+                reader.processes(processes);
+            }
             if has_read {
                 formats.push(format.name);
             }

@@ -16,6 +16,7 @@ mod envoy;
 mod formats;
 mod gateway_routes;
 mod importer;
+mod ingress_classes;
 mod key;
 mod manifest;
 mod model;

@@ -10,6 +10,7 @@ use diana_policy::tree::Tree;
 use hashbrown::{HashMap, HashSet};
 
 use super::{FormatReader, ImportFormat};
+use crate::ingress_classes::{IngressClasses, class_of};
 use crate::key::KeySource;
 use crate::manifest::{ManifestNode, ManifestObject};
 use crate::nginx::model::{ConnectionLimit, KeyReader, PlaceModel, RequestLimit, RequestRate};
@@ -84,8 +85,7 @@ struct IngressReader {
     /// The controller's ConfigMap.
     settings: HashMap<String, ControllerSetting>,
     prefix: Option<String>,
-    /// The controllers of classes.
-    classes: HashMap<String, String>,
+    classes: IngressClasses,
 }
 
 /// Keys of a ConfigMap that only this controller has.
@@ -112,17 +112,13 @@ impl FormatReader for IngressReader {
             Some("Ingress") => {
                 let ingress = Ingress::read(&root);
                 let is_relevant = ingress.is_of_controller();
+                if ingress.has_own() {
+                    self.classes.add_community(ingress.class_name());
+                }
                 self.ingresses.push(ingress);
                 is_relevant
             }
-            Some("IngressClass") => {
-                let name = root.descend("metadata.name").and_then(|name| name.tree().text());
-                let controller = root.descend("spec.controller").and_then(|it| it.tree().text());
-                self.classes.extend(
-                    name.zip(controller).map(|(name, it)| (name.to_owned(), it.to_owned())),
-                );
-                controller == Some(CONTROLLER)
-            }
+            Some("IngressClass") => self.classes.read(&root) == Some(CONTROLLER),
             Some("ConfigMap") => self.settings(&root),
             Some("Deployment" | "DaemonSet" | "StatefulSet" | "Pod") => self.arguments(&root),
             _ => false,
@@ -224,7 +220,8 @@ impl IngressReader {
         let limits: Vec<IngressLimits> = served
             .iter()
             .map(|ingress| {
-                let limits = annotations::read(&prefix, &ingress.annotations, &mut imported);
+                let is_f5 = self.classes.is_f5(ingress.class_name());
+                let limits = annotations::read(&prefix, &ingress.annotations, is_f5, &mut imported);
                 ingress.without_canary(limits, &mut imported.inert)
             })
             .collect();
@@ -255,8 +252,7 @@ impl IngressReader {
     /// Returns true if this controller serves an Ingress. Otherwise its annotations have no effect.
     fn is_served(&self, ingress: &Ingress, prefix: &str, inert: &mut Notes) -> bool {
         let Some((class, origin)) = &ingress.class else { return true };
-        let controller = self.classes.get(class).map(String::as_str);
-        let is_other = match controller {
+        let is_other = match self.classes.controller(class) {
             Some(controller) => controller != CONTROLLER,
             None => OTHER_CLASSES.contains(&class.as_str()),
         };
@@ -327,15 +323,12 @@ impl Ingress {
         let namespace = text("metadata.namespace").unwrap_or("default");
         let name = text("metadata.name").or(text("metadata.generateName")).unwrap_or("unnamed");
         let all = root.descend("metadata.annotations").map(|it| it.pairs()).unwrap_or_default();
-        let class_annotation = all.iter().find(|(key, _)| *key == "kubernetes.io/ingress.class");
-        let class_name = root.descend("spec.ingressClassName");
-        let class = class_annotation.map(|(_, node)| node).or(class_name.as_ref());
         let relevant = all.iter().filter(|(key, _)| annotations::is_relevant(key));
         Ingress {
             origin: root.origin(),
             name: format!("{namespace}/{name}"),
             created: text("metadata.creationTimestamp").map(str::to_owned),
-            class: class.and_then(|it| Some((it.tree().text()?.to_owned(), it.origin()))),
+            class: class_of(root).map(|(class, node)| (class.to_owned(), node.origin())),
             annotations: relevant
                 .map(|(key, node)| Annotation {
                     key: (*key).into(),
@@ -348,14 +341,23 @@ impl Ingress {
         }
     }
 
-    /// Returns true if the Ingress names this controller, or is of a class that may be its.
-    fn is_of_controller(&self) -> bool {
-        let has_ours = |annotation: &Annotation| {
+    fn class_name(&self) -> Option<&str> {
+        self.class.as_ref().map(|(class, _)| class.as_str())
+    }
+
+    /// Returns true if the Ingress has annotations of the community's controller.
+    fn has_own(&self) -> bool {
+        self.annotations.iter().any(|annotation| {
             annotation.key.rsplit('/').next().is_some_and(|it| annotations::LIMITS.contains(&it))
                 || annotation.key.starts_with(DEFAULT_PREFIX)
-        };
-        let is_class = self.class.as_ref().is_some_and(|(class, _)| class.contains("nginx"));
-        is_class || self.annotations.iter().any(has_ours)
+        })
+    }
+
+    /// Returns true if the Ingress names this controller, or is of a class that may be its.
+    fn is_of_controller(&self) -> bool {
+        let is_f5 = self.annotations.iter().any(|it| it.key.starts_with("nginx.org/"));
+        let is_class = self.class_name().is_some_and(|class| class.contains("nginx"));
+        self.has_own() || is_class && !is_f5
     }
 }
 

@@ -74,7 +74,7 @@ impl FormatReader for NginxReader {
             directives.extend(rest);
             directives.extend(http.into_iter().flat_map(|http| http.block));
         }
-        import(&directives, gaps)
+        import(&directives, Imported { gaps, ..Imported::default() })
     }
 }
 
@@ -161,8 +161,9 @@ struct NginxZone {
     is_used: bool,
 }
 
-fn import(directives: &[Directive], gaps: Notes) -> Imported {
-    let mut imported = Imported { gaps, ..Imported::default() };
+/// The limits of the directives of `http`, with these remarks.
+pub(super) fn import(directives: &[Directive], notes: Imported) -> Imported {
+    let mut imported = notes;
     let mut maps = Maps::default();
     directives.iter().filter(|it| matches!(it.name(), "map" | "geo")).for_each(|it| maps.add(it));
     let mut zones = zones(directives, &maps, &mut imported.gaps);
@@ -236,7 +237,7 @@ fn add_limit(
     key: &ZoneKey,
     is_rounded: bool,
 ) {
-    let key = KeyReader::new(key.sources.clone(), &key.exempt);
+    let key = KeyReader::new(key.sources.clone(), &key.exempt).with_text(key.has_text);
     match zone.rate {
         None => model.add_connections(ConnectionLimit::new(key, used.number)),
         Some((requests, unit)) => {
@@ -373,6 +374,9 @@ fn rule(used: &ZoneUse, zone: &NginxZone, key: &ZoneKey, gaps: &mut Notes) -> Im
     let counts = if counts.is_empty() { "all requests".into() } else { counts.join(" and ") };
     let keyless = match key.sources.as_slice() {
         [] => "all requests share one count".into(),
+        sources if key.has_text && !sources.iter().all(KeySource::is_always) => {
+            "nginx counts all of them together, Diana does not limit".into()
+        }
         [source] => source.without(!key.exempt.is_empty()),
         _ => "nginx counts by the values that there are, Diana does not limit".into(),
     };

@@ -19,6 +19,8 @@ const MAX_DEPTH: usize = 4;
 pub(crate) struct ZoneKey {
     /// The values that form the key. None is a constant.
     pub(crate) sources: Vec<KeySource>,
+    /// Whether a constant text is a part of it, so that it is never empty.
+    pub(crate) has_text: bool,
     /// Blocks of conditions of which one must hold; none if there are none.
     pub(crate) matching: Vec<(String, Tree)>,
     /// Blocks of conditions of which none may hold.
@@ -92,9 +94,11 @@ impl Maps {
             return self.chosen(map, depth);
         }
         let mut sources = Vec::new();
+        let mut has_text = has_text(expression);
         for variable in variables {
             // Places of a rule are those of one server.
             if variable == "server_name" {
+                has_text = true;
                 continue;
             }
             let source =
@@ -104,7 +108,7 @@ impl Maps {
                 })?;
             sources.push(source);
         }
-        Ok(ZoneKey { sources, ..ZoneKey::default() })
+        Ok(ZoneKey { sources, has_text, ..ZoneKey::default() })
     }
 
     /// The key that a map chooses.
@@ -190,6 +194,9 @@ fn by_value(
     is_limited: bool,
 ) -> Result<ZoneKey, String> {
     let conditions = |values: Vec<String>| -> Result<Vec<(String, Tree)>, String> {
+        if map.source == "request_method" {
+            return Ok(vec![("methods".into(), texts(methods(&values)?))]);
+        }
         let tests = tests(&values)?;
         let block = |test: Tree| condition(&map.source, test);
         let blocks: Option<Vec<_>> = tests.into_iter().map(block).collect();
@@ -213,7 +220,6 @@ fn condition(variable: &str, test: Tree) -> Option<(String, Tree)> {
         _ => None,
     };
     match variable {
-        "request_method" => list("methods"),
         "host" | "http_host" => list("hosts"),
         _ => {
             let (kind, name) = variable.split_once('_')?;
@@ -225,6 +231,41 @@ fn condition(variable: &str, test: Tree) -> Option<(String, Tree)> {
             };
             Some((key.into(), Tree::Map(vec![(name, test)])))
         }
+    }
+}
+
+/// The usual methods.
+const METHODS: [&str; 9] =
+    ["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"];
+
+/// The usual methods that one of the values of a map stands for. Texts are any methods.
+fn methods(values: &[String]) -> Result<Vec<String>, String> {
+    let mut found = Vec::new();
+    for value in values {
+        let Some(regex) = value.strip_prefix('~') else {
+            found.push(value.to_ascii_uppercase());
+            continue;
+        };
+        let (key, texts) = literal(regex)
+            .ok_or_else(|| format!("its key depends on the regular expression `{value}`"))?;
+        let has = |method: &str, text: &str| match key {
+            "exact" => method == text,
+            "prefix" => method.starts_with(text),
+            "suffix" => method.ends_with(text),
+            _ => method.contains(text),
+        };
+        let ignores_case = regex.starts_with('*');
+        let texts =
+            texts.into_iter().map(|it| if ignores_case { it.to_ascii_uppercase() } else { it });
+        let texts: Vec<String> = texts.collect();
+        let fits = |method: &&&str| texts.iter().any(|text| has(method, text));
+        found.extend(METHODS.iter().filter(fits).map(|method| (*method).to_owned()));
+    }
+    found.sort();
+    found.dedup();
+    match found.is_empty() {
+        true => Err("its key depends on a method that no request has".into()),
+        false => Ok(found),
     }
 }
 
@@ -274,6 +315,17 @@ fn variables_of(expression: &str) -> Vec<&str> {
         found.extend(part.get(..end.unwrap_or(part.len())).filter(|name| !name.is_empty()));
     }
     found
+}
+
+/// Returns true if an expression has a text beside its variables.
+fn has_text(expression: &str) -> bool {
+    let mut parts = expression.split('$');
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    !parts.next().unwrap_or_default().is_empty()
+        || parts.any(|part| match part.strip_prefix('{') {
+            Some(rest) => rest.split_once('}').is_some_and(|(_, text)| !text.is_empty()),
+            None => !part.chars().all(is_letter),
+        })
 }
 
 /// Returns true if an expression is this variable only.

@@ -59,6 +59,8 @@ pub(crate) struct KeyReader {
     pub(crate) sources: Vec<KeySource>,
     /// Networks without a key.
     pub(crate) exempt: Vec<IpNet>,
+    /// Whether no other request is without a key.
+    has_text: bool,
 }
 
 /// The keys of a zone.
@@ -85,7 +87,13 @@ impl KeyReader {
             let net = text.parse::<IpNet>();
             net.or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).ok()
         };
-        KeyReader { sources, exempt: exempt.iter().filter_map(net).collect() }
+        let has_text = sources.is_empty();
+        KeyReader { sources, exempt: exempt.iter().filter_map(net).collect(), has_text }
+    }
+
+    /// The same with a constant text as a part of each key, or without it.
+    pub(crate) fn with_text(self, has_text: bool) -> KeyReader {
+        KeyReader { has_text: self.has_text || has_text, ..self }
     }
 
     fn read(&self, request: &dyn Arrival) -> Vec<u8> {
@@ -94,10 +102,9 @@ impl KeyReader {
         if is_exempt {
             return Vec::new();
         }
-        if self.sources.is_empty() {
-            return b"all".to_vec();
-        }
-        self.sources.iter().flat_map(|source| source.value(request)).collect()
+        let text = self.has_text.then_some(b'-');
+        let values = self.sources.iter().flat_map(|source| source.value(request));
+        text.into_iter().chain(values).collect()
     }
 }
 

@@ -6,6 +6,7 @@ mod config;
 mod cookie;
 mod envoy;
 mod envoy_gateway;
+mod f5;
 mod heads;
 mod host;
 mod ingress_nginx;
@@ -42,6 +43,7 @@ pub const ALL: &[(&str, fn(&[u8]))] = &[
     ("cookie", cookie::run),
     ("envoy", envoy::run),
     ("envoy_gateway", envoy_gateway::run),
+    ("f5", f5::run),
     ("heads", heads::run),
     ("host", host::run),
     ("ingress_nginx", ingress_nginx::run),

@@ -102,10 +102,12 @@ struct AnnotationReading<'r> {
     dropping: Vec<(&'r Annotation, &'static str)>,
 }
 
-/// Reads the annotations of an Ingress. `prefix` is that of the controller's annotations.
+/// Reads the annotations of an Ingress. `prefix` is that of the controller's annotations. `is_f5`
+/// says that NGINX Inc.'s controller reads its own ones.
 pub(super) fn read(
     prefix: &str,
     annotations: &[Annotation],
+    is_f5: bool,
     imported: &mut Imported,
 ) -> IngressLimits {
     let limits = IngressLimits { multiplier: MULTIPLIER, ..IngressLimits::default() };
@@ -114,6 +116,7 @@ pub(super) fn read(
     for annotation in annotations {
         match annotation.key.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/')) {
             Some(name) => reading.annotation(name, annotation),
+            None if is_f5 && is_of_f5(annotation) => {}
             None => reading.foreign(prefix, annotation),
         }
     }
@@ -132,7 +135,7 @@ impl<'r> AnnotationReading<'r> {
     /// An annotation with another prefix.
     fn foreign(&mut self, prefix: &str, annotation: &Annotation) {
         let Some((own, name)) = annotation.key.rsplit_once('/') else { return };
-        if own == "nginx.org" || own == "nginx.com" {
+        if is_of_f5(annotation) {
             if looks_like_limit(name) {
                 let reason =
                     "an annotation of F5's controller, which the community's one does not read";
@@ -260,6 +263,10 @@ impl<'r> AnnotationReading<'r> {
         }
         self.limits
     }
+}
+
+fn is_of_f5(annotation: &Annotation) -> bool {
+    ["nginx.org/", "nginx.com/"].iter().any(|prefix| annotation.key.starts_with(prefix))
 }
 
 /// Why a name has no effect.

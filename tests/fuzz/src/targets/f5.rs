@@ -1,0 +1,5 @@
+//! Annotations and Policies of F5's controller.
+
+pub fn run(input: &[u8]) {
+    super::convert("f5", input);
+}
