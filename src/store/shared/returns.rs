@@ -61,8 +61,10 @@ impl Shared {
             if transaction.home == Home::New && settlement.debt() == 0 {
                 return true;
             }
-            self.settle_arrears(transaction, settlement);
+            let before = self.slots.charged(&transaction.state, transaction);
             self.slots.settle(transaction, settlement);
+            let charged = self.slots.charged(&transaction.state, transaction);
+            self.settle_arrears(transaction, settlement.used, before.saturating_sub(charged));
             if self.slots.write_returned(transaction) {
                 self.leases.forget(transaction.key);
                 return true;
@@ -115,12 +117,13 @@ impl Shared {
         }
     }
 
-    /// Adds the usage of a settled charge to the arrears, or removes a cancelled charge.
-    pub(super) fn settle_arrears(&self, transaction: &mut Transaction, settlement: &Settlement) {
+    /// Adds the usage of a settled charge to the arrears, or removes what came `back` of a cancelled
+    /// one: a charge that has expired is in none.
+    fn settle_arrears(&self, transaction: &mut Transaction, used: u64, back: u64) {
         match self.spec.settles {
             _ if !self.spec.is_share => {}
-            true => transaction.arrears.add(settlement.used, transaction.now.mono),
-            false => transaction.arrears.remove(settlement.back()),
+            true => transaction.arrears.add(used, transaction.now.mono),
+            false => transaction.arrears.remove(back),
         }
     }
 }

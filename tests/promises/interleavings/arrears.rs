@@ -37,7 +37,7 @@ enum Act {
     Ask,
 }
 
-/// The first ones alone are tried in larger worlds, and all but the last one while time passes.
+/// The first ones alone are tried in larger worlds.
 const ACTS: [Act; 5] = [Act::Take, Act::Ask, Act::Unanswered, Act::Lost, Act::Cancel];
 const FEW: usize = 3;
 
@@ -66,8 +66,7 @@ pub fn world(case: &Case, workers: usize, acts: usize, choices: &mut Choices) {
     let edge = if case.oracle.drains() { drains } else { ends };
     let waits = if is_timed { vec![[edge; 2]] } else { Vec::new() };
     let mut programs = vec![Vec::new(); workers.len()];
-    let is_small = workers.len() == 2 && acts == 1;
-    let kinds = if is_small { ACTS.len() - usize::from(is_timed) } else { FEW };
+    let kinds = if workers.len() > 2 || acts > 1 { FEW } else { ACTS.len() };
     for program in &mut programs {
         (0..acts).for_each(|_| program.push(ACTS[choices.pick(kinds)]));
     }
