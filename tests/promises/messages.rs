@@ -46,6 +46,9 @@ const LEASED: Sizes<'_> =
 /// Of calls that are late while others fail.
 const FAR: Sizes<'_> = [&[[1, 2, 2, 1, 0, 0]], &[]];
 
+/// Of a worker that stands still while another one loses Redis.
+const BESIDE: Sizes<'_> = [&[], &[[1, 1, 2, 1, 0, 0]]];
+
 /// Of rules that ask after they have decided.
 const AFTER: Sizes<'_> = [
     &[[2, 2, 1, 1, 0, 0], [1, 2, 1, 0, 0, 1], [1, 3, 1, 0, 0, 0], [2, 2, 2, 0, 0, 0]],
@@ -132,6 +135,11 @@ fn of_leases() {
 #[test]
 fn of_a_far_redis() {
     hold("far window", FAR);
+}
+
+#[test]
+fn of_a_worker_that_stands_still() {
+    hold("far window, two workers", BESIDE);
 }
 
 #[test]

@@ -10,6 +10,8 @@ pub struct Case {
     /// Of a call.
     pub timeout: Micros,
     pub limit: u64,
+    /// Workers of each gateway.
+    pub workers: usize,
     /// Requests that come together.
     pub flood: usize,
     /// The permits that an admitted request reserves, and may use.
@@ -96,6 +98,9 @@ pub fn case(name: &str, gateways: usize) -> Case {
         },
         "leased window" => Case { flood: 12, is_busy: true, ..day(64, "window") },
         "far window" => Case::new(gateways, FAR, 8, "unit: day, rpu: 8, algo: window"),
+        "far window, two workers" => {
+            Case { workers: 2, ..Case::new(gateways, FAR, 8, "unit: day, rpu: 8, algo: window") }
+        }
         "tight window, ask after" => after(2, "window"),
         "wide window, ask after" => after(8, "window"),
         "wide bucket, ask after" => after(8, "token bucket"),
@@ -115,6 +120,7 @@ impl Case {
             policy: Reader::default().policy(text.as_bytes()).expect("a document"),
             timeout,
             limit,
+            workers: 1,
             flood: 1,
             reserve: 1,
             used: &[],

@@ -57,6 +57,11 @@ impl Gateway {
         gateway
     }
 
+    /// Another worker of the gateway.
+    pub fn beside(&self, policy: &Policy, number: u64) -> Gateway {
+        Gateway::of(policy, self.host.now.clone(), number, self.host.data.clone())
+    }
+
     fn apply(&mut self, policy: &Policy) {
         self.host.begin(ROOT);
         let applied = self.root.apply("fleet", b"", policy.clone(), &self.worker, &self.host);

@@ -34,6 +34,9 @@ pub const BUSY_FOR: Micros = 2 * SOON + BUSY as Micros * OFTEN;
 /// The pause of a call after another one where Redis is far, then that of a probe after a failure.
 const PAUSES: [Micros; 2] = [SECOND / 4, SECOND / 10];
 
+/// An outage of one worker, within the pause of a call of another one.
+const OUTAGE: [Micros; 2] = [SECOND * 4 / 25, SECOND / 10];
+
 /// After which the fleet is at rest: breakers are closed, leases returned, the slots of dead gateways free.
 const REST: Micros = 16 * SECOND / 5;
 
@@ -149,9 +152,10 @@ impl World<'_> {
             losses: 0,
             has_ticked: false,
         };
-        (0..size.gateways).for_each(|_| world.begin());
+        let lives = size.gateways * case.workers;
+        (0..lives).for_each(|_| world.begin());
         // Each gets the secret of the fleet.
-        (0..size.gateways).for_each(|life| world.ask(life, "other"));
+        (0..lives).for_each(|life| world.ask(life, "other"));
         world.pass(world.mono() + 2 * SOON, true);
         assert!(world.requests.iter().all(|request| request.passes.is_some()));
         world.requests.clear();
@@ -160,12 +164,25 @@ impl World<'_> {
             world.ask(0, "caller");
             world.pass(world.mono() + OFTEN, true);
         }
+        if case.workers > 1 {
+            // The first worker waits for a reply, and then for its turn to ask again. There it stands still.
+            world.ask(0, "caller");
+            world.pass(world.mono() + SOON, false);
+            world.ask(0, "caller");
+            world.change(Event::Still(0));
+        }
         world
     }
 
     fn begin(&mut self) {
         let number = self.lives.len() as u64 + 1;
-        let gateway = Gateway::new(&self.case.policy, self.now.clone(), number);
+        let policy = &self.case.policy;
+        let is_beside = !self.lives.len().is_multiple_of(self.case.workers);
+        let before = self.lives.last().filter(|_| is_beside).and_then(|it| it.gateway.as_ref());
+        let gateway = match before {
+            Some(before) => before.beside(policy, number),
+            None => Gateway::new(policy, self.now.clone(), number),
+        };
         self.lives.push(Life {
             gateway: Some(gateway),
             is_still: false,
@@ -227,7 +244,8 @@ impl World<'_> {
         if left.requests > 0 {
             // At first they are all alike, until something happens to one of them.
             let is_new = |life: &Life| life.gateway.is_some() && !life.has_failed;
-            let are_alike = self.lives.len() == left.gateways && self.lives.iter().all(is_new);
+            let begun = left.gateways * self.case.workers;
+            let are_alike = self.lives.len() == begun && self.lives.iter().all(is_new);
             let is_first = self.requests.is_empty() && are_alike && !self.case.is_busy;
             let few = if is_first { 1 } else { running.len() };
             events.extend(running.iter().take(few).map(|life| Event::Request(*life)));
@@ -240,9 +258,12 @@ impl World<'_> {
         // With messages under way, these are late.
         let now = self.mono();
         if left.waits > 0 && self.case.is_far() {
-            let pause = PAUSES[PAUSES.len() - left.waits];
+            let is_one = self.case.workers == 1;
+            let pauses = if is_one { PAUSES } else { OUTAGE };
+            let pause = pauses[pauses.len() - left.waits];
             // At first other calls are made beside those that are pending.
-            events.push(Event::Wait(now + pause + SOON, left.waits < PAUSES.len()));
+            let serves = !is_one || left.waits < pauses.len();
+            events.push(Event::Wait(now + pause + SOON, serves));
         } else if left.waits > 0 && (!self.is_under_way() || left.faults > 0) {
             if !messages.is_empty() {
                 let late = [self.case.timeout / 2 + SOON, self.decided()];
@@ -449,7 +470,11 @@ impl World<'_> {
                 let it = &mut self.lives[life];
                 it.has_reply = true;
                 it.unknown = it.unknown.saturating_sub(reported);
-                it.failed_at = it.failed_at.filter(|at| sent <= *at || !call.asks());
+                let workers = self.case.workers;
+                let gateway = self.lives.chunks_mut(workers).nth(life / workers);
+                for it in gateway.into_iter().flatten() {
+                    it.failed_at = it.failed_at.filter(|at| sent <= *at || !call.asks());
+                }
                 if let Some(gateway) = self.running(life) {
                     gateway.answer(token, 200, &reply);
                     self.decide(life, true);
@@ -461,12 +486,14 @@ impl World<'_> {
 
     /// A call contains the arrears of its gateway, and Redis charges them before it decides.
     fn check_arrears(&self, life: usize, sent: Micros, left: u64) {
-        let Case { limit, .. } = *self.case;
+        let Case { limit, workers, .. } = *self.case;
         if !self.case.is_exact() || self.losses > 0 {
             return;
         }
-        let is_own = |it: &&Request| it.life == life;
-        let is_owed = |it: &&Request| !it.by_reply && !it.is_unknown && it.decided < sent;
+        let is_own = |it: &&Request| it.life / workers == life / workers;
+        // Another worker may admit a request between a question and its call.
+        let is_before = |it: &Request| it.decided + if workers > 1 { 2 * SOON } else { 0 } < sent;
+        let is_owed = |it: &&Request| !it.by_reply && !it.is_unknown && is_before(it);
         let owed = self.requests.iter().filter(is_own).filter(is_owed);
         let owed: u64 = owed.map(|request| self.permits(request)).sum();
         let granted = self.network.all_granted();
@@ -520,7 +547,8 @@ impl World<'_> {
                 // What Redis granted counts, too, and leased permits may be spent.
                 // Reservations by Redis of open requests do not count.
                 let is_open = |it: &Request| it.by_reply && it.used.is_none();
-                let is_own = |it: &&Request| it.life == life;
+                let workers = self.case.workers;
+                let is_own = |it: &&Request| it.life / workers == life / workers;
                 let own = self.requests.iter().filter(is_own);
                 let own = own.filter(|it| self.case.used.is_empty() || !is_open(it));
                 let admitted = own.map(|request| self.permits(request)).sum::<u64>();
@@ -691,7 +719,9 @@ impl World<'_> {
             return;
         }
         let before = self.requests.len();
-        let living: Vec<usize> = (0..self.lives.len()).filter(|life| self.runs(*life)).collect();
+        // One worker of each gateway: another one may have to wait for its lease.
+        let probing = (0..self.lives.len()).step_by(self.case.workers);
+        let living: Vec<usize> = probing.filter(|life| self.runs(*life)).collect();
         for life in &living {
             self.ask(*life, "caller");
             let soon = if self.case.asks_after { 2 * REPORTS + SOON } else { 2 * SOON };
