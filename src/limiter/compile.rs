@@ -19,7 +19,6 @@ use crate::upkeep::Upkeep;
 use crate::verdict::Reporter;
 use diana_algorithm::{self as algorithm, Leasing};
 use diana_policy::key::{GatewayId, Seed};
-use diana_policy::path::Path;
 use diana_policy::time::{Micros, SECOND};
 use diana_policy::{
     self as policy, Actor, ConditionBlock, IdentitySource, Policy, Prefix, ResponseCost, Rule,
@@ -92,7 +91,7 @@ pub(crate) fn limiter(
     let phases = ChargePhase::ALL.into_iter().filter(has_phase).collect();
     let (tick_interval, upkeep) = intervals(&list, stores.process.is_some());
     let mut covering = Vec::new();
-    paths.covering(Path::of(b"/"), None, &mut covering);
+    paths.at_root(None, &mut covering);
     let process = stores.process.map(|(process, _)| process);
     let is_global = !is_disabled && list.iter().any(|rule| rule.config.scope == Scope::Global);
     Ok(Limiter {

@@ -138,7 +138,7 @@ impl Matcher {
     fn find_covering(&mut self, request: &dyn Request) {
         if !self.needs_path {
             if self.paths.needs_route() {
-                self.paths.covering(Path::of(b"/"), Some(request), &mut self.covering);
+                self.paths.at_root(Some(request), &mut self.covering);
             }
             return;
         }

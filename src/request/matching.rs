@@ -19,9 +19,10 @@ pub struct PathIndex {
     /// Entries in the order of evaluation, once for each of their prefixes. The trees refer to
     /// positions in this list.
     order: Vec<usize>,
-    exact: PathTree,
-    /// Prefixes that ignore case.
-    folded: PathTree,
+    /// Of the prefixes that respect case, and of those that ignore it, if there are any.
+    trees: Vec<PathTree>,
+    /// Whether any prefix is not `/`.
+    needs_path: bool,
     /// Whether any prefix has wildcards. Then several prefixes of one entry may cover a path.
     has_patterns: bool,
     /// Whether any entries are looked up by the route.
@@ -38,26 +39,33 @@ impl PathIndex {
             numbered.flat_map(|(at, (prefixes, _))| prefixes.iter().map(move |one| (at, one)));
         let mut sorted: Vec<(usize, &Prefix)> = prefixes.collect();
         sorted.sort_by_key(|(_, prefix)| prefix.path().len());
-        let (mut exact, mut folded) = (PathTree::new(false), PathTree::new(true));
-        for (position, (_, prefix)) in sorted.iter().enumerate() {
-            let tree = if prefix.ignores_case() { &mut folded } else { &mut exact };
-            tree.insert(prefix, position);
-        }
         let required = |position: usize| {
             let (entry, _) = sorted.get(position)?;
             by_route::required(entries.get(*entry)?.1)
         };
-        // Both are grouped.
-        let has_routes = exact.group(&required) | folded.group(&required);
+        let (mut trees, mut has_routes) = (Vec::new(), false);
+        for folds in [false, true] {
+            let numbered = sorted.iter().enumerate();
+            let mut own =
+                numbered.filter(|(_, (_, prefix))| prefix.ignores_case() == folds).peekable();
+            if own.peek().is_none() {
+                continue;
+            }
+            let mut tree = PathTree::new(folds);
+            own.for_each(|(position, (_, prefix))| tree.insert(prefix, position));
+            has_routes |= tree.group(&required);
+            trees.push(tree);
+        }
         let has_patterns = sorted.iter().any(|(_, prefix)| prefix.is_pattern());
         let order = sorted.iter().map(|(entry, _)| *entry).collect();
-        PathIndex { order, exact, folded, has_patterns, has_routes }
+        let needs_path = trees.iter().any(|tree| tree.len() > 1);
+        PathIndex { order, trees, needs_path, has_patterns, has_routes }
     }
 
     /// Returns true if there is any prefix except `/`, so that the path matters.
     #[must_use]
     pub fn needs_path(&self) -> bool {
-        self.exact.len() + self.folded.len() > 2
+        self.needs_path
     }
 
     /// Returns true if any entries are looked up by the route of a request.
@@ -71,26 +79,39 @@ impl PathIndex {
     /// covered by all entries. Of many entries that require routes, those for the route of `request`;
     /// all of them without a request.
     pub fn covering(&self, path: Path<'_>, request: Option<&dyn Request>, hits: &mut Vec<usize>) {
+        if !self.needs_path {
+            return self.at_root(request, hits);
+        }
         hits.clear();
-        let is_plain = path.is_plain || !self.needs_path();
-        if is_plain {
-            let is_ascending = !self.has_patterns && !self.has_routes;
-            self.exact.walk(path.text, request, |entry| match is_ascending {
-                true => hits.push(entry),
-                false => add(hits, entry),
-            });
-            self.folded.walk(path.text, request, |entry| add(hits, entry));
-        } else if !(add_covering(&self.exact, path.text, request, hits)
-            && add_covering(&self.folded, path.text, request, hits))
-        {
+        if path.is_plain {
+            for tree in &self.trees {
+                tree.walk(path.text, request, |entry| add(hits, entry));
+            }
+        } else if !self.trees.iter().all(|tree| add_covering(tree, path.text, request, hits)) {
             hits.clear();
             hits.extend(0..self.order.len());
         }
-        for hit in hits.iter_mut() {
-            *hit = self.order.get(*hit).copied().unwrap_or_default();
-        }
-        if !is_plain || self.has_patterns {
+        self.number(hits);
+        if !path.is_plain || self.has_patterns {
             self.remove_repeats(hits);
+        }
+    }
+
+    /// The same for the path `/`.
+    #[inline]
+    pub fn at_root(&self, request: Option<&dyn Request>, hits: &mut Vec<usize>) {
+        hits.clear();
+        for tree in &self.trees {
+            tree.each(PathTree::ROOT, request, &mut |entry| add(hits, entry));
+        }
+        self.number(hits);
+    }
+
+    /// Replaces positions in the order of evaluation by entries.
+    #[inline]
+    fn number(&self, hits: &mut [usize]) {
+        for hit in hits {
+            *hit = self.order.get(*hit).copied().unwrap_or_default();
         }
     }
 
@@ -123,8 +144,12 @@ fn add_covering(
 }
 
 /// Inserts an entry at its sorted position, unless it is present.
+#[inline]
 fn add(hits: &mut Vec<usize>, entry: usize) {
-    if let Err(position) = hits.binary_search(&entry) {
+    // Mostly they come in order.
+    if hits.last().is_none_or(|last| *last < entry) {
+        hits.push(entry);
+    } else if let Err(position) = hits.binary_search(&entry) {
         hits.insert(position, entry);
     }
 }

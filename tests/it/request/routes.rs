@@ -13,13 +13,14 @@ use crate::config::policy;
 /// Names of routes, with each other's beginnings and with few slashes.
 fn name(rng: &mut Rng) -> String {
     let team = rng.u8(0..4);
-    match rng.u8(0..8) {
+    match rng.u8(0..9) {
         0 => String::new(),
         1 => format!("team-{team}.shop.{}", rng.u8(0..3)),
         2 => format!("httproute/team-{team}"),
         3 => format!("httproute/team-{team}/shop/"),
         4 => format!("httproute/team-{team}/shopping/rule/0"),
         5 => format!("/{team}//"),
+        6 => format!("grpcroute//{team}/"),
         _ => format!("httproute/team-{team}/shop/rule/{}/match/0/*", rng.u8(0..2)),
     }
 }
@@ -60,7 +61,7 @@ fn entry(rng: &mut Rng) -> String {
 fn entries_that_are_found_by_the_route_are_those_that_apply() {
     let mut rng = Rng::with_seed(seed::next());
     let (mut found, mut left_out) = (0, 0);
-    for _ in 0..400 {
+    for _ in 0..500 {
         let mut text = String::from("limits:\n");
         for _ in 0..rng.usize(0..60) {
             write!(text, "{}", entry(&mut rng)).unwrap();
