@@ -167,4 +167,8 @@ impl LimiterModel for BucketsModel {
             false => ModelDecision::Refused,
         }
     }
+
+    fn copy(&self) -> Box<dyn LimiterModel> {
+        Box::new(self.clone())
+    }
 }

@@ -8,7 +8,7 @@ use diana_policy::time::Micros;
 use diana_replay::{PlainRequest, ReplayDecision, ReplayFleet};
 
 use crate::document;
-use crate::model::{LimiterModel, ModelDecision};
+use crate::model::{LimiterModel, ModelDecision, ModelFleet};
 use crate::outcome::ImportedRule;
 use crate::traffic::{self, TrafficRequest};
 
@@ -129,23 +129,25 @@ fn word(decision: ModelDecision) -> String {
 }
 
 /// Compares rules that apply together with a model of the original. `unrounded` is the model
-/// without its rounding; if that differs, too, the examples are without it. `None` if a worker
-/// cannot build the rules.
+/// without its rounding; if that differs, too, the examples are without it. The rules count in one
+/// gateway, the original in a number of processes. `None` if a worker cannot build the rules.
 pub(crate) fn compare(
     rules: &[&ImportedRule],
-    model: &mut dyn LimiterModel,
-    unrounded: Option<&mut (dyn LimiterModel + 'static)>,
+    model: &dyn LimiterModel,
+    unrounded: Option<&dyn LimiterModel>,
+    processes: u32,
 ) -> Option<ModelComparison> {
     let policy = policy(rules)?;
     let numbers = (0..rules.len()).filter(|number| document::is_part(rules, *number));
     let partial = numbers.map(traffic::bit).sum();
     let requests = traffic::generate(&policy, partial);
-    let rounded = compare_with(&policy, &requests, partial, model)?;
+    let rounded = compare_with(&policy, &requests, partial, ModelFleet::new(model, processes))?;
     let is_equal = |it: &ModelComparison| it.stricter.is_none() && it.looser.is_none();
     if is_equal(&rounded) {
         return Some(rounded);
     }
     let Some(unrounded) = unrounded else { return Some(rounded) };
+    let unrounded = ModelFleet::new(unrounded, processes);
     let plain = compare_with(&policy, &requests, partial, unrounded)?;
     Some(if is_equal(&plain) { ModelComparison { is_rounding: true, ..rounded } } else { plain })
 }
@@ -154,7 +156,7 @@ fn compare_with(
     policy: &Policy,
     requests: &[TrafficRequest],
     partial: u32,
-    model: &mut dyn LimiterModel,
+    model: ModelFleet,
 ) -> Option<ModelComparison> {
     let mut trial = Trial { policy, partial, model, left: MOST_DECISIONS };
     let decided = trial.run(requests)?;
@@ -200,7 +202,7 @@ impl ComparedRequest {
 struct Trial<'t> {
     policy: &'t Policy,
     partial: u32,
-    model: &'t mut dyn LimiterModel,
+    model: ModelFleet,
     /// The number of decisions that may still be made.
     left: usize,
 }
@@ -225,7 +227,7 @@ impl Trial<'_> {
                 caller: request.caller,
                 took: request.took,
                 lacks: request.lacks,
-                original: self.model.decide(&*plain),
+                original: self.model.decide(request.caller, &*plain),
                 diana,
             }
         };

@@ -19,7 +19,6 @@ const LONGEST_NAME: usize = 64;
 
 /// Collects entries, and writes them in the end.
 pub(crate) struct DocumentWriter {
-    counting: Counting,
     /// The status of most refusals: that of the first rule.
     status: Option<u16>,
     actors: Vec<(String, Tree)>,
@@ -33,9 +32,8 @@ pub(crate) struct DocumentWriter {
 }
 
 impl DocumentWriter {
-    pub(crate) fn new(counting: Counting) -> DocumentWriter {
+    pub(crate) fn new() -> DocumentWriter {
         DocumentWriter {
-            counting,
             status: None,
             actors: Vec::new(),
             names: HashSet::new(),
@@ -100,15 +98,6 @@ impl DocumentWriter {
             let status = Tree::Int(i128::from(rule.status));
             rule.keys.push(("response", Tree::Map(vec![("status".into(), status)])));
         }
-        let is_global = rule.keys.iter().any(|(key, _)| *key == "scope");
-        if let (Counting::Fleet(processes), false) = (self.counting, is_global) {
-            for (key, value) in &mut rule.keys {
-                if let ("rpu" | "burst" | "in_flight", Tree::Int(number)) = (*key, value) {
-                    *number = number.saturating_mul(i128::from(processes));
-                }
-            }
-            rule.keys.push(("scope", "global".into()));
-        }
     }
 
     /// The wanted name in the alphabet of names, or the first free one with a number.
@@ -161,6 +150,25 @@ impl DocumentWriter {
         }
         text
     }
+}
+
+/// Gives a rule of a fleet the total of all processes of the original, unless they count together.
+pub(crate) fn count(rule: &mut ImportedRule, counting: Counting) {
+    let is_global = rule.keys.iter().any(|(key, _)| *key == "scope");
+    let (Counting::Fleet(processes), false) = (counting, is_global) else { return };
+    let mut each = Vec::new();
+    for (key, value) in &mut rule.keys {
+        if let ("rpu" | "burst" | "in_flight" | "max_queue", Tree::Int(number)) = (*key, value) {
+            each.push(format!("{key} {number}"));
+            *number = number.saturating_mul(i128::from(processes));
+        }
+    }
+    rule.keys.push(("scope", "global".into()));
+    rule.processes = processes;
+    let belongs = &mut rule.differences.belongs;
+    *belongs = belongs.replace("in each gateway", "in all gateways");
+    belongs
+        .push_str(&format!("; of {processes} processes together, each with {}", each.join(", ")));
 }
 
 /// A rule with its name and its actor.

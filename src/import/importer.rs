@@ -6,7 +6,7 @@ pub(crate) mod tests;
 use hashbrown::HashMap;
 
 use crate::comparison::{self, ModelComparison};
-use crate::document::DocumentWriter;
+use crate::document::{self, DocumentWriter};
 use crate::formats::{FormatReader, ImportFormat, REGISTRY};
 use crate::manifest;
 use crate::model::LimiterModel;
@@ -88,17 +88,19 @@ impl Comparisons {
     fn of(
         &mut self,
         rules: &[&ImportedRule],
-        model: &mut dyn LimiterModel,
-        unrounded: Option<&mut (dyn LimiterModel + 'static)>,
+        model: &dyn LimiterModel,
+        unrounded: Option<&dyn LimiterModel>,
+        processes: u32,
     ) -> Option<ModelComparison> {
-        let text = crate::document::of_rules(rules);
+        // Models that differ may have the same rules.
+        let text = format!("{processes}\n{model:?}\n{}", document::of_rules(rules));
         if let Some(known) = self.known.get(&text) {
             return known.clone();
         }
         if self.known.len() == MOST_COMPARED {
             return None;
         }
-        let made = comparison::compare(rules, model, unrounded);
+        let made = comparison::compare(rules, model, unrounded, processes);
         self.known.insert(text, made.clone());
         made
     }
@@ -108,7 +110,7 @@ impl Comparisons {
         object: ImportedObject,
         entries: &[ImportedEntry],
     ) -> Option<ComparedObject> {
-        let ImportedObject { title, rules: origins, mut model, mut unrounded } = object;
+        let ImportedObject { title, rules: origins, model, unrounded } = object;
         let all: Vec<_> = entries.iter().flat_map(|entry| &entry.rules).collect();
         let mut rules = Vec::new();
         for (number, origin) in origins.iter().enumerate() {
@@ -122,7 +124,11 @@ impl Comparisons {
         if rules.len() != origins.len() {
             return None;
         }
-        let comparison = self.of(&rules, &mut *model, unrounded.as_deref_mut())?;
+        let processes = rules.first()?.processes;
+        if rules.iter().any(|rule| rule.processes != processes) {
+            return None;
+        }
+        let comparison = self.of(&rules, &*model, unrounded.as_deref(), processes)?;
         Some(ComparedObject { title, comparison, model })
     }
 }
@@ -190,7 +196,7 @@ impl Importer {
         let Importer { readers, mut gaps } = self;
         let (mut formats, mut inert) = (Vec::new(), Notes::default());
         let (mut comparisons, mut objects) = (Comparisons::default(), Vec::new());
-        let mut writer = DocumentWriter::new(counting);
+        let mut writer = DocumentWriter::new();
         for ActiveReader { format, mut reader, has_read } in readers {
             if let Counting::Fleet(processes) = counting {
                 reader.processes(processes);
@@ -201,9 +207,12 @@ impl Importer {
             let Imported { mut entries, objects: whole, gaps: own, inert: without } =
                 reader.finish();
             for rule in entries.iter_mut().flat_map(|entry| &mut entry.rules) {
-                let Some(mut model) = rule.model.take() else { continue };
-                let mut unrounded = rule.unrounded.take();
-                rule.comparison = comparisons.of(&[&*rule], &mut *model, unrounded.as_deref_mut());
+                document::count(rule, counting);
+                let Some(model) = rule.model.take() else { continue };
+                let unrounded = rule.unrounded.take();
+                let processes = rule.processes;
+                rule.comparison =
+                    comparisons.of(&[&*rule], &*model, unrounded.as_deref(), processes);
                 rule.model = Some(model);
             }
             for object in whole.into_iter().take(MOST_COMPARED) {

@@ -54,7 +54,9 @@ pub struct ImportedRule {
     pub exempt: Vec<String>,
     /// Whether it is for some of the requests of its object only.
     pub is_partial: bool,
-    /// A model of the original.
+    /// The number of processes of the original that the rule counts for.
+    pub processes: u32,
+    /// A model of one process of the original.
     pub model: Option<Box<dyn LimiterModel>>,
     /// The same without the rounding of the original.
     pub unrounded: Option<Box<dyn LimiterModel>>,
@@ -67,7 +69,7 @@ pub struct ImportedObject {
     pub title: String,
     /// Where each of its rules is.
     pub rules: Vec<Origin>,
-    /// Its model. A request is one of the partial rule number n if it has the header `x-part-n`.
+    /// The model of one process. A request is one of the partial rule number n if it has the header `x-part-n`.
     pub model: Box<dyn LimiterModel>,
     /// The same without the rounding of the original.
     pub unrounded: Option<Box<dyn LimiterModel>>,

@@ -124,4 +124,8 @@ impl LimiterModel for WindowsModel {
         }
         if passes { ModelDecision::Passes } else { ModelDecision::Refused }
     }
+
+    fn copy(&self) -> Box<dyn LimiterModel> {
+        Box::new(self.clone())
+    }
 }

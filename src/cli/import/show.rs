@@ -44,12 +44,13 @@ pub fn text(result: &ImportResult, counting: Counting, out: &mut dyn Write) -> i
             )?,
             Counting::Fleet(processes) => writeln!(
                 out,
-                "All gateways count together, with the total that {} of the original admitted: add `redis` to the document.",
+                "All gateways count together, with the total that {} of the original admitted: add `redis` to the document. Of a caller whose \
+                 requests all came to one of them, the original admitted the limit of one.",
                 count(processes as usize, "process", "processes")
             )?,
         }
     }
-    comparisons(result, out)?;
+    comparisons(result, counting, out)?;
     notes("Not in these rules", &result.gaps, out)?;
     notes("Never had an effect", &result.inert, out)
 }
@@ -58,7 +59,7 @@ pub fn text(result: &ImportResult, counting: Counting, out: &mut dyn Write) -> i
 const SHOWN_EXAMPLES: usize = 10;
 
 /// Writes how the rules compare with the original.
-fn comparisons(result: &ImportResult, out: &mut dyn Write) -> io::Result<()> {
+fn comparisons(result: &ImportResult, counting: Counting, out: &mut dyn Write) -> io::Result<()> {
     let rules = result.entries.iter().flat_map(|entry| &entry.rules);
     let rules = rules.filter_map(|rule| Some((&rule.name, rule.comparison.as_ref()?)));
     let objects = result.objects.iter().map(|it| (&it.title, &it.comparison));
@@ -68,7 +69,13 @@ fn comparisons(result: &ImportResult, out: &mut dyn Write) -> io::Result<()> {
     }
     let is_equal = |it: &ModelComparison| it.stricter.is_none() && it.looser.is_none();
     let (equal, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, it)| is_equal(it));
-    writeln!(out, "\nCompared with a model of the original:")?;
+    match counting {
+        Counting::Fleet(processes @ 2..) => writeln!(
+            out,
+            "\nCompared with {processes} models of the original, which receive the requests of a caller in turn:"
+        )?,
+        _ => writeln!(out, "\nCompared with a model of the original:")?,
+    }
     match equal.as_slice() {
         [] => {}
         [(name, comparison)] => writeln!(out, "{}: {}", plain(name), comparison.summary())?,

@@ -312,6 +312,7 @@ impl LocalRules<'_, '_> {
             comparison: None,
             exempt: Vec::new(),
             is_partial: !condition.is_always(),
+            processes: 1,
             model: BucketsModel::of(buckets),
             unrounded: None,
         };

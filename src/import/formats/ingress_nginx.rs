@@ -552,6 +552,7 @@ fn rules(
             comparison: None,
             exempt: limits.allowed.clone(),
             is_partial: false,
+            processes: 1,
             model: Some(model(true)),
             unrounded: Some(model(false)),
         });

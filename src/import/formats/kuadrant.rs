@@ -277,6 +277,7 @@ fn add(
         comparison: None,
         exempt: Vec::new(),
         is_partial: false,
+        processes: 1,
         model: Some(Box::new(LimitadorModel { windows: vec![windows(*size)] })),
         unrounded: None,
     });

@@ -396,6 +396,7 @@ fn rule(used: &ZoneUse, zone: &NginxZone, key: &ZoneKey, gaps: &mut Notes) -> Im
         comparison: None,
         exempt: key.exempt.clone(),
         is_partial: false,
+        processes: 1,
         model: Some(model(used, zone, key, true)),
         unrounded: Some(model(used, zone, key, false)),
     }

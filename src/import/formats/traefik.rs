@@ -471,6 +471,7 @@ fn add(
             comparison: None,
             exempt: Vec::new(),
             is_partial: false,
+            processes: 1,
             model: Some(Box::new(RouterModel { limits: vec![limit.model()] })),
             unrounded: None,
         });

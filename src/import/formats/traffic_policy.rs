@@ -285,6 +285,7 @@ fn imported_rule(
         comparison: None,
         exempt: Vec::new(),
         is_partial: !rule.condition.is_always(),
+        processes: 1,
         model: model(policy, rule),
         unrounded: None,
     }

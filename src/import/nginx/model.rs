@@ -251,4 +251,8 @@ impl LimiterModel for PlaceModel {
         taken.into_iter().for_each(|(open, key)| open.enter(key, end));
         if wait == 0 { ModelDecision::Passes } else { ModelDecision::Waits(wait) }
     }
+
+    fn copy(&self) -> Box<dyn LimiterModel> {
+        Box::new(self.clone())
+    }
 }

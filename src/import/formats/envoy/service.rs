@@ -479,6 +479,7 @@ fn add(domain: &str, filter: &ServiceFilter, one: &CountedLimit<'_>, imported: &
         comparison: None,
         exempt: Vec::new(),
         is_partial: *is_partial,
+        processes: 1,
         model: WindowsModel::of(windows),
         unrounded: None,
     };

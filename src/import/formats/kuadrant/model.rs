@@ -55,4 +55,8 @@ impl LimiterModel for LimitadorModel {
         counted.into_iter().for_each(|(_, count)| *count += 1);
         ModelDecision::Passes
     }
+
+    fn copy(&self) -> Box<dyn LimiterModel> {
+        Box::new(self.clone())
+    }
 }

@@ -106,4 +106,8 @@ impl LimiterModel for RouterModel {
             ms => ModelDecision::Waits(ms),
         }
     }
+
+    fn copy(&self) -> Box<dyn LimiterModel> {
+        Box::new(self.clone())
+    }
 }
