@@ -156,6 +156,13 @@ impl DocumentWriter {
 pub(crate) fn count(rule: &mut ImportedRule, counting: Counting) {
     let is_global = rule.keys.iter().any(|(key, _)| *key == "scope");
     let (Counting::Fleet(processes), false) = (counting, is_global) else { return };
+    // Each process lets one request pass without a wait.
+    if let Some((_, algo)) = rule.keys.iter_mut().find(|(_, it)| it.text() == Some("leaky bucket"))
+        && processes > 1
+    {
+        *algo = "token bucket".into();
+        rule.keys.push(("burst", Tree::Int(1)));
+    }
     let mut each = Vec::new();
     for (key, value) in &mut rule.keys {
         if let ("rpu" | "burst" | "in_flight" | "max_queue", Tree::Int(number)) = (*key, value) {
@@ -167,8 +174,10 @@ pub(crate) fn count(rule: &mut ImportedRule, counting: Counting) {
     rule.processes = processes;
     let belongs = &mut rule.differences.belongs;
     *belongs = belongs.replace("in each gateway", "in all gateways");
-    belongs
-        .push_str(&format!("; of {processes} processes together, each with {}", each.join(", ")));
+    if processes > 1 {
+        let each = each.join(", ");
+        belongs.push_str(&format!("; of {processes} processes together, each with {each}"));
+    }
 }
 
 /// A rule with its name and its actor.
