@@ -38,6 +38,8 @@ pub struct ModelComparison {
     pub looser: Option<Vec<ComparedRequest>>,
     /// Whether the original's rounding is the only difference.
     pub is_rounding: bool,
+    /// Whether a request was refused or waited.
+    pub is_reached: bool,
 }
 
 /// A request of a sequence, with both decisions.
@@ -68,7 +70,11 @@ impl ModelComparison {
             (None, Some(_), _) => "looser",
             (Some(_), Some(_), _) => "stricter and looser",
         };
-        format!("{relation}, by {} generated requests", self.requests)
+        let beyond = match self.is_reached {
+            true => "",
+            false => ", none of which reaches the limit",
+        };
+        format!("{relation}, by {} generated requests{beyond}", self.requests)
     }
 
     /// The examples, in order of time. Equal requests are counted.
@@ -169,7 +175,14 @@ fn compare_with(
         })
     };
     let (stricter, looser) = (find(1), find(-1));
-    Some(ModelComparison { requests: requests.len(), stricter, looser, is_rounding: false })
+    let passes = |it: &ComparedRequest| [it.original, it.diana] == [ModelDecision::Passes; 2];
+    Some(ModelComparison {
+        requests: requests.len(),
+        stricter,
+        looser,
+        is_rounding: false,
+        is_reached: !decided.iter().all(passes),
+    })
 }
 
 /// The rules as a policy for all paths. Conditions are left out: they choose requests, and the

@@ -9,7 +9,10 @@ use diana_policy::{IdentitySource, Policy, Rule};
 use diana_replay::PlainRequest;
 
 /// Maximum number of requests in a burst.
-const MOST_AT_ONCE: u64 = 3_000;
+const MOST_AT_ONCE: u64 = 10_000;
+
+/// The same for several rules, which have many bursts.
+const MOST_OF_SEVERAL: u64 = 3_000;
 
 /// Maximum number of rules of an object with requests of their own.
 const MOST_TOGETHER: usize = 8;
@@ -96,7 +99,7 @@ impl GeneratedTraffic {
     /// For each of several rules: requests that exhaust only this one, then many of all rules, and
     /// those that show the charges of the others for them.
     fn of_several(&mut self, policy: &Policy, optional: u32) {
-        let most = policy.rules().map(at_once).max().unwrap_or(0).min(MOST_AT_ONCE) + 2;
+        let most = policy.rules().map(at_once).max().unwrap_or(0).min(MOST_OF_SEVERAL) + 2;
         let longest = policy.rules().map(|rule| rule.quota.period() / 1000).max().unwrap_or(0);
         for (number, rule) in policy.rules().enumerate().take(MOST_TOGETHER) {
             // Until one permit returns.

@@ -67,7 +67,8 @@ fn comparisons(result: &ImportResult, counting: Counting, out: &mut dyn Write) -
     if all.is_empty() {
         return Ok(());
     }
-    let is_equal = |it: &ModelComparison| it.stricter.is_none() && it.looser.is_none();
+    let is_equal =
+        |it: &ModelComparison| it.stricter.is_none() && it.looser.is_none() && it.is_reached;
     let (equal, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, it)| is_equal(it));
     match counting {
         Counting::Fleet(processes @ 2..) => writeln!(
@@ -159,12 +160,13 @@ fn entry(entry: &ImportedEntry) -> Value {
 }
 
 fn comparison(comparison: &ModelComparison) -> Value {
-    let ModelComparison { requests, stricter, looser, is_rounding } = comparison;
+    let ModelComparison { requests, stricter, looser, is_rounding, is_reached } = comparison;
     json!({
         "requests": requests,
         "stricter": stricter.is_some(),
         "looser": looser.is_some(),
         "rounding": is_rounding,
+        "reached": is_reached,
         "examples": comparison.examples(),
     })
 }
