@@ -62,7 +62,8 @@ async fn serve(arguments: &ServeArguments) -> io::Result<()> {
         #[cfg(feature = "policies")]
         pollers: arguments.policies.as_ref().map(|_| Arc::default()),
     };
-    let source = DocumentSource::of(arguments, publisher, &site).await?;
+    let (leave, leaves) = watch::channel(false);
+    let source = DocumentSource::of(arguments, publisher, &site, &leaves).await?;
     let listen = arguments.listen;
     let listener = TcpListener::bind(listen)
         .await
@@ -71,7 +72,6 @@ async fn serve(arguments: &ServeArguments) -> io::Result<()> {
     let (mut terminate, mut interrupt) =
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let started = format!("listening on {scheme}://{}", listener.local_addr()?);
-    let (leave, leaves) = watch::channel(false);
     let end = async {
         tokio::select! {
             _ = terminate.recv() => {},
@@ -109,17 +109,25 @@ impl DocumentSource {
         arguments: &ServeArguments,
         publisher: Publisher,
         site: &Site,
+        leaves: &watch::Receiver<bool>,
     ) -> io::Result<DocumentSource> {
         let (Some(path), Some(pollers)) = (&arguments.policies, site.pollers.clone()) else {
             return Ok(DocumentSource::File(publisher));
         };
         let (behind, module) = (site.behind.subscribe(), arguments.host.into());
-        let policies = policies::Policies::start(path, module, publisher, &behind, pollers).await?;
+        let (behind, leaves) = (&behind, leaves.clone());
+        let policies =
+            policies::Policies::start(path, module, publisher, behind, pollers, leaves).await?;
         Ok(DocumentSource::Policies(Box::new(policies)))
     }
 
     #[cfg(not(feature = "policies"))]
-    async fn of(_: &ServeArguments, publisher: Publisher, _: &Site) -> io::Result<DocumentSource> {
+    async fn of(
+        _: &ServeArguments,
+        publisher: Publisher,
+        _: &Site,
+        _: &watch::Receiver<bool>,
+    ) -> io::Result<DocumentSource> {
         Ok(DocumentSource::File(publisher))
     }
 

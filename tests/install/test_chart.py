@@ -542,7 +542,8 @@ class Policies(unittest.TestCase):
         }
         own = {("", "pods"): reads, ("coordination.k8s.io", "leases", "diana-companion"): ["get", "patch", "update"], ("coordination.k8s.io", "leases"): ["create"]}
         roles = {"default": own}
-        for plane, wanted in (("istio", roles), ("envoy-gateway", {**roles, "envoy-gateway-system": {("", "pods"): reads}})):
+        services = {("networking.istio.io", "virtualservices"): reads}
+        for plane, more, wanted in (("istio", services, roles), ("envoy-gateway", {}, {**roles, "envoy-gateway-system": {("", "pods"): reads}})):
             rendered = self.rendered(plane)
 
             def rights(role):
@@ -554,7 +555,7 @@ class Policies(unittest.TestCase):
                 }
 
             [role] = of_kind("ClusterRole", rendered)
-            self.assertEqual(rights(role), cluster)
+            self.assertEqual(rights(role), {**cluster, **more})
             self.assertEqual({it["metadata"]["namespace"]: rights(it) for it in of_kind("Role", rendered)}, wanted)
             [account] = of_kind("ServiceAccount", rendered)
             bindings = of_kind("ClusterRoleBinding", rendered) + of_kind("RoleBinding", rendered)

@@ -20,9 +20,7 @@ use std::process;
 use std::sync::Arc;
 use std::time::Duration;
 
-use diana_compose::{
-    AcceptedSpec, AttachedRoute, Composition, Plane, Platform, PolicyObject, PolicyStatus, compose,
-};
+use diana_compose::{AcceptedSpec, Composition, Platform, PolicyObject, PolicyStatus, compose};
 use diana_config::ConfigSource;
 use diana_config::resource::GROUP;
 use diana_policy::ModuleKind;
@@ -97,6 +95,7 @@ impl Policies {
         publisher: Publisher,
         behind: &watch::Receiver<Behind>,
         pollers: Arc<Pollers>,
+        leaves: watch::Receiver<bool>,
     ) -> io::Result<Policies> {
         let settings = Settings::read(path, module)?;
         let mut config = Config::infer().await.map_err(io::Error::other)?;
@@ -117,7 +116,7 @@ impl Policies {
             written: BTreeMap::new(),
             problem: None,
         };
-        tokio::spawn(writer.run(receiver));
+        tokio::spawn(writer.run(receiver, leaves));
         let desk = Desk {
             settings,
             module,
@@ -168,6 +167,7 @@ impl Policies {
             if change != ObjectChange::Nothing {
                 let fleet = desk.objects.fleet(&desk.settings, &desk.own_pod);
                 desk.pollers.know(fleet);
+                desk.look_for_forged();
             }
             if let Some(waits) = desk.objects.waits() {
                 desk.publisher.wait(waits);
@@ -231,7 +231,6 @@ impl Desk {
             })
             .collect();
         let routes = self.objects.routes(&self.settings);
-        self.look_for_forged(&routes);
         let Composition { document, policies } =
             compose(&platform, &policies, &routes, &self.objects.namespaces());
         let text = document.into_bytes();
@@ -269,22 +268,13 @@ impl Desk {
         self.report();
     }
 
-    /// Reports names of rules that may be those of another object's routes in Istio: objects that are
-    /// older than the admission policy of the chart may have them.
-    fn look_for_forged(&mut self, routes: &[AttachedRoute]) {
-        let names = routes.iter().flat_map(|route| {
-            let AttachedRoute { namespace, target, rules } = route;
-            let forged = rules.iter().flatten().filter(|name| name.contains('.'));
-            forged.map(move |name| {
-                format!(
-                    "the {} `{namespace}/{}` has a rule with the name `{name}`, which may be that of another team's route; remove it",
-                    target.kind, target.name
-                )
-            })
-        });
-        let is_istio = self.settings.plane() == Plane::Istio;
-        let forged: BTreeSet<String> = names.filter(|_| is_istio).collect();
-        forged.difference(&self.forged).for_each(|line| log(&plain(line)));
+    /// Reports names of routes that may be those of another object's routes in Istio: objects that
+    /// are older than the admission policy of the chart may have them.
+    fn look_for_forged(&mut self) {
+        let forged = self.objects.forged(&self.settings);
+        for found in forged.difference(&self.forged) {
+            log(&plain(&format!("{found}, which may be that of another team's route; rename it")));
+        }
         self.forged = forged;
     }
 

@@ -1,9 +1,9 @@
 //! The documents that the workers of this process use, and how many gateways there are.
 //!
-//! A poll names the document that is in force in all workers. Nothing here may make it claim more:
-//! a worker that stands still keeps its entry, and with it the claim, until its next tick. Only an
-//! entry that does not confirm itself for long after a new worker has come is dropped: it is of a
-//! worker that ended without a call of the host, and that worker takes its place.
+//! A poll names the document that all workers use, and never a newer one: the entry of a worker that
+//! does not run stays until its next tick. An entry is dropped only if its worker does not confirm it
+//! for a minute after a new worker has started: that worker ended without a call of the host, and the
+//! new one replaces it.
 
 use diana_policy::gateways::{GatewayCount, MOST_GATEWAYS};
 use diana_policy::port::SharedData;
@@ -92,7 +92,7 @@ impl InForce {
         self.workers.retain(|it| it.worker != worker);
     }
 
-    /// The version of the document that is in force in all workers: the oldest one while they differ.
+    /// The version of the document that all workers use: the oldest one while they differ.
     /// 0 if a worker has none, or if the record may lack workers.
     #[must_use]
     pub fn version(&self, newest: u64, now: Micros) -> u64 {

@@ -14,11 +14,13 @@ type Name = String;
 pub struct World {
     version: u64,
     pub objects: BTreeMap<Name, Value>,
-    /// All changes: the version, the kind of change, the name and the object.
+    /// The changes since it was compacted: the version, the kind of change, the name and the object.
     events: Vec<(u64, &'static str, Name, Value)>,
+    /// The version of the last change before.
+    compacted: u64,
     /// Kinds with the status of their answers.
     pub refused: BTreeMap<String, u16>,
-    /// Kinds whose watches tell nothing.
+    /// Kinds of which watches send no events.
     pub held: BTreeSet<String>,
     /// The number of lists of each kind.
     pub lists: BTreeMap<String, usize>,
@@ -63,7 +65,7 @@ impl Cluster {
         self.world.0.lock().unwrap()
     }
 
-    /// Changes what the server does, and wakes its watches.
+    /// Changes the state of the server, and wakes its watches.
     pub fn change(&self, change: impl FnOnce(&mut World)) {
         change(&mut self.world());
         self.world.1.notify_all();
@@ -75,12 +77,7 @@ impl Cluster {
     }
 
     pub fn delete(&self, name: &str) {
-        self.change(|world| {
-            let mut object = world.objects.remove(name).unwrap();
-            world.version += 1;
-            object["metadata"]["resourceVersion"] = world.version.to_string().into();
-            world.events.push((world.version, "DELETED", name.into(), object));
-        });
+        self.change(|world| world.remove(name));
     }
 
     /// Waits until an object passes a test, and returns it.
@@ -109,12 +106,9 @@ impl Cluster {
             }
             let kind = steps[0];
             let name = steps.get(1).map(|name| format!("{kind}/{namespace}/{name}"));
-            if let Some(code) = self.world().refused.get(kind) {
-                answer(
-                    &stream,
-                    *code,
-                    &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "refused", "reason": "Refused", "code": code}),
-                );
+            let refused = self.world().refused.get(kind).copied();
+            if let Some(code) = refused {
+                answer(&stream, code, &failure(code, "refused"));
                 continue;
             }
             let parameter = |key: &str| {
@@ -141,10 +135,7 @@ impl Cluster {
         name: Option<Name>,
         body: &[u8],
     ) -> (u16, Value) {
-        let mut found = (
-            404,
-            json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "not found", "reason": "NotFound", "code": 404}),
-        );
+        let mut found = (404, failure(404, "not found"));
         self.change(|world| {
             let body = || serde_json::from_slice::<Value>(body).unwrap();
             match (method, name) {
@@ -162,7 +153,7 @@ impl Cluster {
                 ("POST", None) => {
                     let object = body();
                     let name = format!("{kind}/{namespace}/{}", object["metadata"]["name"].as_str().unwrap());
-                    found = (409, conflict());
+                    found = (409, failure(409, "changed"));
                     if !world.objects.contains_key(&name) {
                         world.writes.push(name.clone());
                         world.apply(&name, object);
@@ -171,7 +162,7 @@ impl Cluster {
                 }
                 ("PUT", Some(name)) => {
                     let object = body();
-                    found = (409, conflict());
+                    found = (409, failure(409, "changed"));
                     let is_it = |it: &Value| it["metadata"]["resourceVersion"] == object["metadata"]["resourceVersion"];
                     if world.objects.get(&name).is_some_and(is_it) {
                         world.writes.push(name.clone());
@@ -182,7 +173,7 @@ impl Cluster {
                 ("PATCH", Some(name)) => {
                     let patch = body();
                     let Some(object) = world.objects.get(&name).cloned() else { return };
-                    found = (422, conflict());
+                    found = (422, failure(422, "changed"));
                     if patch[0]["value"] == object["metadata"]["resourceVersion"] {
                         world.writes.push(format!("{name}/status"));
                         let mut object = object;
@@ -197,17 +188,20 @@ impl Cluster {
         found
     }
 
-    /// Tells changes until the client leaves.
+    /// Sends changes until the client leaves.
     fn watch(&self, mut stream: TcpStream, prefix: &str, mut from: u64) {
         let kind = prefix.split('/').next().unwrap();
         _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n");
         let mut world = self.world();
+        let is_too_old = from < world.compacted;
         loop {
             let mut text = String::new();
             if world.refused.contains_key(kind) {
                 return;
             }
-            if !world.held.contains(kind) {
+            if is_too_old {
+                text = format!("{}\n", json!({"type": "ERROR", "object": failure(410, "too old")}));
+            } else if !world.held.contains(kind) {
                 for (version, change, name, object) in &world.events {
                     if *version > from && name.starts_with(prefix) {
                         text += &format!("{}\n", json!({"type": change, "object": object}));
@@ -217,7 +211,7 @@ impl Cluster {
             }
             if !text.is_empty() {
                 let chunk = format!("{:x}\r\n{text}\r\n", text.len());
-                if stream.write_all(chunk.as_bytes()).is_err() {
+                if stream.write_all(chunk.as_bytes()).is_err() || is_too_old {
                     return;
                 }
             }
@@ -227,6 +221,19 @@ impl Cluster {
 }
 
 impl World {
+    /// Forgets the changes, as a server does after five minutes.
+    pub fn compact(&mut self) {
+        self.events.clear();
+        self.compacted = self.version;
+    }
+
+    pub fn remove(&mut self, name: &str) {
+        let mut object = self.objects.remove(name).unwrap();
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        self.events.push((self.version, "DELETED", name.into(), object));
+    }
+
     /// As the API server: a changed `spec` is a new generation.
     pub fn apply(&mut self, name: &str, mut object: Value) {
         self.version += 1;
@@ -277,8 +284,10 @@ fn prefix(kind: &str, namespace: &str) -> String {
     if namespace.is_empty() { format!("{kind}/") } else { format!("{kind}/{namespace}/") }
 }
 
-fn conflict() -> Value {
-    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "changed", "reason": "Conflict", "code": 409})
+fn failure(code: u16, message: &str) -> Value {
+    // The client knows what is absent by this reason.
+    let reason = if code == 404 { "NotFound" } else { "Failed" };
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message, "reason": reason, "code": code})
 }
 
 fn answer(mut stream: &TcpStream, code: u16, value: &Value) {

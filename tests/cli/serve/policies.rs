@@ -1,5 +1,6 @@
 //! `--policies`, with the objects of an API server.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::TcpListener;
 
@@ -154,6 +155,33 @@ fn document_stays_while_the_api_server_tells_nothing() {
     assert!(ready.contains("waits for LimitPolicies: "), "{ready}");
 }
 
+#[test]
+fn api_server_is_away_for_long() {
+    let cluster = cluster();
+    let folder = folder(&cluster);
+    let (one, other) = ("limitpolicies/team-a/limits", "limitpolicies/team-b/limits");
+    cluster.apply(one, policy(rule(1)));
+    let mut companion = companion(&folder);
+    cluster.wait(one, is_accepted);
+    let kinds =
+        ["limitpolicies", "httproutes", "grpcroutes", "gateways", "namespaces", "pods", "leases"];
+    cluster.change(|world| kinds.iter().for_each(|it| _ = world.refused.insert((*it).into(), 503)));
+    companion.wait_for("LimitPolicies: the API server does not answer");
+    assert!(document(&companion).contains("team-a/limits/all"));
+    // No watch gets these changes.
+    cluster.change(|world| {
+        world.remove(one);
+        world.apply(other, policy(rule(2)));
+        world.objects.remove("leases/plat/diana-companion");
+        world.compact();
+        world.refused.clear();
+    });
+    companion.wait_for("LimitPolicies: the API server tells them again");
+    companion.wait_for("is served, 2 rules: all, team-b/limits/all");
+    cluster.wait(other, is_accepted);
+    assert_eq!(companion.request("GET", "/ready").lines().last(), Some("ready"));
+}
+
 fn pod(name: &str, phase: &str) -> (String, Value) {
     let labels = json!({"app": "envoy", "gateway.envoyproxy.io/owning-gateway-namespace": "plat", "gateway.envoyproxy.io/owning-gateway-name": "public"});
     let status = json!({"phase": phase, "podIP": "192.0.2.1"});
@@ -209,7 +237,7 @@ fn status_tells_in_which_pods_a_policy_is_in_force() {
     assert!(head.contains("x-diana-gateways: 2"), "{head}");
     cluster.wait(name, |it| programmed(it) == ("True", "in force on 2 of 2 pods"));
 
-    // Another policy changes the document, and turns nothing off.
+    // Another policy changes the document, and the first one stays programmed.
     let other = "limitpolicies/team-b/limits";
     cluster.apply(other, policy(rule(1)));
     cluster.wait(other, |it| programmed(it).1.contains("in force on 0 of 2 pods"));
@@ -259,6 +287,25 @@ fn one_replica_writes_and_knows_what_the_other_was_told() {
 }
 
 #[test]
+fn replica_that_leaves_gives_the_lease_up() {
+    let cluster = cluster();
+    let folder = folder(&cluster);
+    let (one, other) = ("limitpolicies/team-a/limits", "limitpolicies/team-b/limits");
+    cluster.apply(one, policy(rule(1)));
+    let mut writer = companion(&folder);
+    cluster.wait(one, is_accepted);
+    writer.terminate();
+    assert_eq!(writer.exit_code(), Some(0));
+    let holder =
+        || cluster.world().objects["leases/plat/diana-companion"]["spec"]["holderIdentity"].clone();
+    assert_eq!(holder(), "");
+    let next = companion(&folder);
+    cluster.apply(other, policy(rule(1)));
+    cluster.wait(other, is_accepted);
+    assert_eq!(holder(), format!("pid-{}", next.id()));
+}
+
+#[test]
 fn version_of_the_definition_is_compared() {
     let cluster = cluster();
     let folder = folder(&cluster);
@@ -293,7 +340,7 @@ fn replica_that_is_behind_takes_no_gateway_back() {
     drop(first);
     assert!(!document(&late).contains("team-a"));
 
-    // While it cannot know whether it is behind, a gateway keeps what it has.
+    // While it does not know whether it is behind, a gateway keeps its document.
     cluster.change(|world| _ = world.refused.insert("limitpolicies".into(), 403));
     late.wait_for("the known ones stay in force");
     let (head, _) = polled(&late, &known);
@@ -303,7 +350,7 @@ fn replica_that_is_behind_takes_no_gateway_back() {
 
     cluster.change(|world| _ = world.refused.remove("limitpolicies"));
     let lists = cluster.world().lists["limitpolicies"];
-    // Its status was written meanwhile, so that the policy is newer than in the tag.
+    // The write of its status has made the policy newer than in the tag.
     let (head, body) = polled(&late, &known);
     assert!(head.contains("304 Not Modified") || body == newer, "{head}");
     late.wait_for("is served, 2 rules");
@@ -339,7 +386,7 @@ fn companions_of_two_releases_write_about_their_own_gateways() {
     let folder = folder(&cluster);
     let _companion = companion(&folder);
     assert_eq!((summary("limitpolicies/team-b/limits"), summary(name)), (2, 1));
-    // Without a Gateway of this release there is nothing to tell.
+    // Without a Gateway of this release, the status has none of its conditions.
     cluster.delete("gateways/plat/public");
     let ancestors =
         |it: &Value| it["status"]["ancestors"].as_array().is_some_and(|all| all.len() == 1);
@@ -357,8 +404,35 @@ fn names_that_another_team_may_have_chosen_are_reported_in_istio() {
     let route = json!({"spec": {"parentRefs": parents, "rules": [{"name": "team-a.shop.0"}]}});
     cluster.apply("httproutes/team-b/forged", route);
     cluster.apply("limitpolicies/team-a/limits", policy(rule(1)));
+    // Istio joins the names of a route and its matches by a dot, and those of delegates by a hyphen.
+    let service = json!({"spec": {"hosts": ["a"], "http": [
+        {"name": "team-a.shop.1"},
+        {"name": "team-a.two", "match": [{"name": "0"}, {}]},
+        {"name": "three", "match": [{"name": "fine"}]},
+        {"name": "one.dot", "delegate": {"name": "a"}},
+    ]}});
+    cluster.apply("virtualservices/team-b/forged", service);
+    let delegate = json!({"spec": {"http": [{"name": "its.dot"}, {"match": [{"name": "fine"}]}]}});
+    cluster.apply("virtualservices/team-b/delegate", delegate);
     let mut companion = companion(&folder);
-    companion.wait_for("`team-b/forged` has a rule with the name `team-a.shop.0`");
-    companion.wait_for("is served");
+    let (mut told, mut is_served) = (BTreeSet::new(), false);
+    while told.len() < 5 || !is_served {
+        let line = companion.any_line();
+        is_served |= line.contains("is served");
+        told.extend(Some(line).filter(|line| line.contains("the route name")));
+    }
+    let text = |kind, name, route| {
+        format!(
+            "diana: the {kind} `team-b/{name}` has the route name `{route}`, which may be that of another team's route; rename it"
+        )
+    };
+    let expected = [
+        text("HTTPRoute", "forged", "team-a.shop.0"),
+        text("VirtualService", "delegate", "its.dot"),
+        text("VirtualService", "forged", "one.dot"),
+        text("VirtualService", "forged", "team-a.shop.1"),
+        text("VirtualService", "forged", "team-a.two.0"),
+    ];
+    assert!(told.iter().eq(&expected), "{told:?}");
     assert!(document(&companion).contains(r#"{"route":["team-a.shop.0"]}"#));
 }

@@ -80,6 +80,25 @@ impl WriterLease {
         taken(self.api.replace(&self.name, &PostParams::default(), &present).await)
     }
 
+    /// Gives it up, so that another replica takes it when it looks next, and not after its length.
+    ///
+    /// # Errors
+    /// The API server's refusal.
+    pub async fn release(&mut self) -> Result<(), kube::Error> {
+        if self.until.take().is_none() {
+            return Ok(());
+        }
+        let Some(mut present) = self.api.get_opt(&self.name).await? else { return Ok(()) };
+        let Some(spec) = present.data.get_mut("spec").and_then(Value::as_object_mut) else {
+            return Ok(());
+        };
+        let nobody = Value::from("");
+        if spec.insert("holderIdentity".into(), nobody).is_some_and(|it| it == *self.identity) {
+            taken(self.api.replace(&self.name, &PostParams::default(), &present).await)?;
+        }
+        Ok(())
+    }
+
     fn written(&self, acquired: Option<&Value>, transitions: i64) -> DynamicObject {
         let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
         let now = Value::from(now);

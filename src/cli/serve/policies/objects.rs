@@ -1,10 +1,10 @@
 //! The objects of the API server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use diana_compose::{AcceptedSpec, AttachedRoute, Labels, Namespace, PolicyObject};
+use diana_compose::{AcceptedSpec, AttachedRoute, Labels, Namespace, Plane, PolicyObject};
 use diana_config::resource::PolicyTargetRef;
 use diana_policy::tree::Tree;
 use kube::api::DynamicObject;
@@ -78,6 +78,8 @@ pub struct ClusterObjects {
     gateways: Shelf<String>,
     namespaces: Shelf<Labels>,
     pods: BTreeMap<WatchedKind, Shelf<Pod>>,
+    /// The names of routes in VirtualServices that may be those of other objects' routes.
+    virtual_services: Shelf<Vec<String>>,
 }
 
 /// The objects of a kind.
@@ -233,6 +235,10 @@ impl ClusterObjects {
                 let change = self.pods.entry(news.kind).or_default().take(news, pod, differ);
                 change.min(ObjectChange::Status)
             }
+            WatchedKind::VirtualServices => {
+                let change = self.virtual_services.take(news, forged_names, differ);
+                change.min(ObjectChange::Status)
+            }
         }
     }
 
@@ -295,6 +301,27 @@ impl ClusterObjects {
                 of((PolicyTargetRef { kind: kind.into(), name: name.clone() }, route), namespace)
             })
             .collect()
+    }
+
+    /// The names of routes in Istio that may be those of other objects' routes, each with its object.
+    pub fn forged(&self, settings: &Settings) -> BTreeSet<String> {
+        let routes = self.routes(settings).into_iter().map(|route| {
+            let AttachedRoute { namespace, target, rules } = route;
+            let named: Vec<String> =
+                rules.into_iter().flatten().filter(|name| name.contains('.')).collect();
+            (target.kind, namespace, target.name, named)
+        });
+        let services = self.virtual_services.objects.iter();
+        let services = services.map(|((namespace, name), named)| {
+            ("VirtualService".to_owned(), namespace.clone(), name.clone(), named.clone())
+        });
+        let all = routes.chain(services).flat_map(|(kind, namespace, object, named)| {
+            let line = move |name| {
+                format!("the {kind} `{namespace}/{object}` has the route name `{name}`")
+            };
+            named.into_iter().map(line)
+        });
+        all.filter(|_| settings.plane() == Plane::Istio).collect()
     }
 
     /// The Gateways of the platform to which the targets of a policy are attached.
@@ -393,6 +420,28 @@ fn route(object: &DynamicObject) -> WatchedRoute {
         }),
         parents: list("/spec/parentRefs").into_iter().flatten().filter_map(parent).collect(),
     }
+}
+
+/// The names in a VirtualService that the chart's admission policy refuses.
+///
+/// Istio joins the name of a route and those of its matches by a dot, and the names of a route and of
+/// its delegate by a hyphen: a delegate has no hosts.
+fn forged_names(service: &DynamicObject) -> Vec<String> {
+    fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+        value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+    let name = |value: &Value| text(value.get("name")).unwrap_or_default();
+    let spec = service.data.get("spec").unwrap_or(&Value::Null);
+    let routes = list(spec, "http").iter().flat_map(|route| {
+        let of_route = name(route);
+        let is_part = list(spec, "hosts").is_empty() || route.get("delegate").is_some();
+        let most = if is_part { 0 } else { 1 };
+        let own = (of_route.matches('.').count() > most).then(|| of_route.clone());
+        let of_matches = list(route, "match").iter().map(name).filter(|name| !name.is_empty());
+        let joined = of_matches.map(move |of_match| format!("{of_route}.{of_match}"));
+        own.into_iter().chain(joined.filter(|name| name.matches('.').count() > 1))
+    });
+    routes.collect()
 }
 
 fn pod(object: &DynamicObject) -> Pod {

@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use super::fleet::{GatewayFleet, GatewayProcess};
 use super::objects::{ObjectKey, TeamPolicy};
 
-/// Silence of a pod after which its document in force is unknown, in milliseconds.
+/// Silence of a pod after which its document is unknown, in milliseconds.
 const SILENCE: u64 = 60_000;
 
 /// Pods that a message names.
 const MOST_NAMES: usize = 5;
 
-/// The generation in force of each policy, by its identity.
+/// The generation of each policy in a document, by its identity.
 pub type Generations = BTreeMap<String, i64>;
 
 /// The policies of each document, by its version.
@@ -34,7 +34,7 @@ pub struct PodDocuments<'p> {
 }
 
 impl PodDocuments<'_> {
-    /// Why a policy is not in force in a pod, if it is not.
+    /// Why a pod does not limit by a policy, if it does not.
     fn lack(&self, pod: &ObjectKey, uid: &str, generation: i64) -> Option<&'static str> {
         let Some(process) = self.pods.get(pod).filter(|process| process.milliseconds < SILENCE)
         else {
@@ -152,7 +152,7 @@ impl Standing {
 }
 
 impl Standing {
-    /// Whether all pods of these Gateways have the policy in force.
+    /// Whether all pods of these Gateways limit by the policy.
     fn programmed(&self, documents: &PodDocuments<'_>, gateways: &[ObjectKey]) -> StatusCondition {
         let PolicyStatus { generation, in_force, .. } = &*self.composed;
         let of = |is_true: bool, reason: &str, message: String| StatusCondition {

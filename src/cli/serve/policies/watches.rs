@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use diana_compose::Plane;
 use diana_config::resource::{GROUP, KIND, crd};
 use futures_util::StreamExt;
 use kube::Client;
@@ -38,6 +39,8 @@ pub enum WatchedKind {
     Namespaces,
     /// Pods by this selector of the settings; the last one is of the replicas.
     Pods(usize),
+    /// VirtualServices of Istio, which may have names of other objects' routes.
+    VirtualServices,
 }
 
 impl fmt::Display for WatchedKind {
@@ -49,6 +52,7 @@ impl fmt::Display for WatchedKind {
             WatchedKind::Gateways => "Gateways",
             WatchedKind::Namespaces => "Namespaces",
             WatchedKind::Pods(_) => "Pods",
+            WatchedKind::VirtualServices => "VirtualServices",
         })
     }
 }
@@ -84,6 +88,9 @@ impl WatchedKind {
             WatchedKind::Gateways => route("Gateway", "gateways"),
             WatchedKind::Namespaces => resource("", "v1", "Namespace", "namespaces"),
             WatchedKind::Pods(_) => resource("", "v1", "Pod", "pods"),
+            WatchedKind::VirtualServices => {
+                resource("networking.istio.io", "v1", "VirtualService", "virtualservices")
+            }
         }
     }
 
@@ -112,10 +119,11 @@ pub fn start(
 ) -> mpsc::Receiver<News> {
     // The reader of the events is slower than a list of the API server.
     let (news, receiver) = mpsc::channel(1024);
-    for kind in KINDS {
+    let of_istio = (settings.plane() == Plane::Istio).then_some(WatchedKind::VirtualServices);
+    for kind in KINDS.into_iter().chain(of_istio) {
         let api = Api::all_with(client.clone(), &kind.resource());
-        let (news, behind) = (news.clone(), Some(behind.clone()));
-        tokio::spawn(run(kind, api, watcher::Config::default(), behind, news));
+        let behind = KINDS.contains(&kind).then(|| behind.clone());
+        tokio::spawn(run(kind, api, watcher::Config::default(), behind, news.clone()));
     }
     let own = PodSelector {
         namespace: client.default_namespace().into(),

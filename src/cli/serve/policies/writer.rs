@@ -52,8 +52,23 @@ pub struct StatusWriter {
 }
 
 impl StatusWriter {
+    /// Writes until this server leaves.
+    pub async fn run(
+        mut self,
+        reports: watch::Receiver<Arc<PolicyReport>>,
+        mut leaves: watch::Receiver<bool>,
+    ) {
+        tokio::select! {
+            () = self.follow(reports) => {}
+            _ = leaves.wait_for(|leaves| *leaves) => {}
+        }
+        if let Err(error) = self.lease.release().await {
+            log(&plain(&format!("the Lease cannot be released: {error}")));
+        }
+    }
+
     /// Writes until the sender of reports ends.
-    pub async fn run(mut self, mut reports: watch::Receiver<Arc<PolicyReport>>) {
+    async fn follow(&mut self, mut reports: watch::Receiver<Arc<PolicyReport>>) {
         let mut ticks = interval(INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -95,6 +110,10 @@ impl StatusWriter {
                 continue;
             }
             let Some(status) = standing.status(&documents, Timestamp::now()) else { continue };
+            // To write thousands takes longer than the Lease holds.
+            if !self.lease.is_held().await? {
+                return Ok(());
+            }
             match self.write(standing, &status).await {
                 Ok(()) => _ = self.written.insert(policy.uid.clone(), policy.version.clone()),
                 // It was changed or deleted: the watch will have an event.
