@@ -82,6 +82,7 @@ impl SourceFiles for InConfigMap {
 #[derive(Default)]
 struct Comparisons {
     known: HashMap<String, Option<ModelComparison>>,
+    is_off: bool,
 }
 
 impl Comparisons {
@@ -92,6 +93,9 @@ impl Comparisons {
         unrounded: Option<&dyn LimiterModel>,
         processes: u32,
     ) -> Option<ModelComparison> {
+        if self.is_off {
+            return None;
+        }
         // Models that differ may have the same rules.
         let text = format!("{processes}\n{model:?}\n{}", document::of_rules(rules));
         if let Some(known) = self.known.get(&text) {
@@ -190,12 +194,22 @@ impl Importer {
         inner
     }
 
-    /// Writes the document.
+    /// Writes the document, and compares its rules with the originals.
     #[must_use]
     pub fn finish(self, counting: Counting) -> ImportResult {
+        self.write(counting, Comparisons::default())
+    }
+
+    /// Writes the document without comparisons.
+    #[must_use]
+    pub fn convert(self, counting: Counting) -> ImportResult {
+        self.write(counting, Comparisons { is_off: true, ..Comparisons::default() })
+    }
+
+    fn write(self, counting: Counting, mut comparisons: Comparisons) -> ImportResult {
         let Importer { readers, mut gaps } = self;
         let (mut formats, mut inert) = (Vec::new(), Notes::default());
-        let (mut comparisons, mut objects) = (Comparisons::default(), Vec::new());
+        let mut objects = Vec::new();
         let mut writer = DocumentWriter::new();
         for ActiveReader { format, mut reader, has_read } in readers {
             if let Counting::Fleet(processes) = counting {

@@ -27,6 +27,7 @@ mod paths;
 mod regex;
 mod replayed;
 mod routes;
+mod site;
 mod source;
 mod traffic;
 mod windows;
@@ -39,4 +40,5 @@ pub use outcome::{
     Imported, ImportedEntry, ImportedObject, ImportedRule, Note, Notes, RuleDifferences,
 };
 pub use replayed::RuleReplay;
+pub use site::OriginalSite;
 pub use source::{Origin, SourceFiles, SourceText};

@@ -1,5 +1,6 @@
 //! Models of other limiters.
 
+use std::any::Any;
 use std::fmt::Debug;
 
 use diana_replay::Arrival;
@@ -17,7 +18,7 @@ pub enum ModelDecision {
 }
 
 /// The behaviour of the original for one rule, or for one object.
-pub trait LimiterModel: Debug {
+pub trait LimiterModel: Debug + Any {
     /// Forgets all requests.
     fn reset(&mut self);
 

@@ -13,7 +13,7 @@ use crate::importer::ImportResult;
 use crate::model::{LimiterModel, ModelDecision};
 
 /// Maximum number of rules that a log is replayed for.
-const MOST_RULES: usize = 50;
+pub(crate) const MOST_RULES: usize = 50;
 
 /// A rule, and its decisions about the requests that it covers.
 pub struct RuleReplay<A> {

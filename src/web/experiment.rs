@@ -34,7 +34,11 @@ pub struct Experiment {
     pub workers: usize,
     /// Seed of the random traffic.
     pub seed: u64,
-    /// Algorithms to compare, by their short names. An empty name leaves the rules unchanged.
+    /// A pasted configuration of ingress-nginx or nginx, or nothing.
+    #[serde(default)]
+    pub original: String,
+    /// Algorithms to compare, by their short names. An empty name leaves the rules unchanged, and
+    /// `original` is that of the pasted configuration.
     pub algorithms: Vec<String>,
 }
 
@@ -176,13 +180,15 @@ impl TrafficStream {
 
     fn visit(&self, at: f64, caller: u32) -> PlainRequest {
         let ticks = |seconds: f64| (seconds * SECOND as f64) as Micros;
-        let Contents { method, path, headers, route } = self.contents.by(caller);
+        let Contents { method, path, mut headers, route } = self.contents.by(caller);
+        let host = headers.iter().position(|(name, _)| name == "host");
+        let host = host.map(|at| headers.remove(at).1);
         PlainRequest {
             at: START + ticks(at),
             took: ticks(self.takes.max(0.0) / 1_000.0),
             status: self.status,
             address: Some(address(caller)),
-            host: Some("example.com".into()),
+            host: host.or(Some("example.com".into())),
             method,
             path,
             headers,

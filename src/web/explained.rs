@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::experiment::Experiment;
+use crate::original;
 use crate::outcome::since_start;
 use crate::variant;
 
@@ -12,6 +13,9 @@ use crate::variant;
 /// # Errors
 /// If the experiment is invalid, or if it has no such request.
 pub fn of(experiment: &Experiment, algorithm: &str, number: usize) -> Result<Value, String> {
+    if algorithm == original::NAME {
+        return Err("the original explains no decision; choose the rules as written".into());
+    }
     let (visits, _) = experiment.visits()?;
     let visit = visits.get(number).ok_or("the experiment has no such request")?;
     let mut fleet = variant::fleet(experiment, algorithm)?;

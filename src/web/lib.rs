@@ -4,6 +4,7 @@
 
 mod experiment;
 mod explained;
+mod original;
 mod outcome;
 mod pasted;
 mod problems;
@@ -55,6 +56,15 @@ pub fn requests(experiment: &str, algorithm: &str, from: f64, to: f64) -> String
 pub fn why(experiment: &str, algorithm: &str, number: usize) -> String {
     let read = Experiment::read(experiment);
     answer(read.and_then(|experiment| explained::of(&experiment, algorithm, number)))
+}
+
+/// Returns rules for a pasted configuration of ingress-nginx or nginx, with lists of the settings
+/// that they lack and of those that never had an effect, and the parts of a request to its first
+/// entry; or `{"error": "…"}`.
+#[must_use]
+#[wasm_bindgen]
+pub fn convert(text: &str) -> String {
+    answer(original::converted(text))
 }
 
 fn answer(result: Result<Value, String>) -> String {

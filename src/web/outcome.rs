@@ -2,12 +2,14 @@
 
 use std::rc::Rc;
 
+use diana_import::ModelDecision;
 use diana_policy::time::{Micros, SECOND};
 use diana_replay::{PlainRequest, ReplayDecision};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::experiment::Experiment;
+use crate::original;
 use crate::traffic::START;
 use crate::variant;
 
@@ -21,6 +23,53 @@ const LENGTHS: [f64; 14] =
 /// Most requests that are listed.
 const LISTED: usize = 200;
 
+/// The decision about a request, by Diana or by the original with the name of the rule.
+enum PlayedDecision {
+    Diana(ReplayDecision),
+    Original(ModelDecision, Option<String>),
+}
+
+impl PlayedDecision {
+    fn rule(&self) -> Option<&str> {
+        match self {
+            PlayedDecision::Diana(decision) => decision.rule(),
+            PlayedDecision::Original(_, rule) => rule.as_deref(),
+        }
+    }
+
+    fn wait(&self) -> Option<Micros> {
+        match self {
+            PlayedDecision::Diana(ReplayDecision::Held { wait, .. }) => Some(*wait),
+            PlayedDecision::Original(ModelDecision::Waits(ms), _) => Some(ms * 1_000),
+            _ => None,
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            PlayedDecision::Diana(ReplayDecision::Admitted)
+            | PlayedDecision::Original(ModelDecision::Passes, _) => "admitted",
+            PlayedDecision::Diana(ReplayDecision::Held { .. })
+            | PlayedDecision::Original(ModelDecision::Waits(_), _) => "held",
+            PlayedDecision::Diana(decision) if decision.is_ban() => "banned",
+            PlayedDecision::Diana(ReplayDecision::Refused(_))
+            | PlayedDecision::Original(ModelDecision::Refused, _) => "refused",
+        }
+    }
+
+    /// Details for readers.
+    fn details(&self) -> String {
+        let seconds = |ticks: Micros| format!("{} s", ticks.div_ceil(1_000) as f64 / 1_000.0);
+        match self {
+            PlayedDecision::Diana(ReplayDecision::Refused(refusal)) => {
+                let again = refusal.retry.ticks().map(seconds);
+                again.map_or("its cost is above the limit".into(), |it| format!("retry after {it}"))
+            }
+            _ => self.wait().map(|wait| format!("for {}", seconds(wait))).unwrap_or_default(),
+        }
+    }
+}
+
 /// Number of requests per decision.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct StepCounts {
@@ -31,12 +80,12 @@ struct StepCounts {
 }
 
 impl StepCounts {
-    fn add(&mut self, decision: &ReplayDecision) {
-        *match decision {
-            ReplayDecision::Admitted => &mut self.admitted,
-            ReplayDecision::Held { .. } => &mut self.held,
-            ReplayDecision::Refused(_) if decision.is_ban() => &mut self.banned,
-            ReplayDecision::Refused(_) => &mut self.refused,
+    fn add(&mut self, decision: &PlayedDecision) {
+        *match decision.name() {
+            "admitted" => &mut self.admitted,
+            "held" => &mut self.held,
+            "banned" => &mut self.banned,
+            _ => &mut self.refused,
         } += 1;
     }
 }
@@ -78,15 +127,14 @@ pub fn requests(
     let all = visits.iter().zip(&decisions).enumerate();
     let own = all.filter(|(_, (visit, _))| (from..to).contains(&since_start(visit.at)));
     let list = own.take(LISTED).map(|(number, (visit, decision))| {
-        let (name, more) = described(decision);
         json!({
             "number": number,
             "time": since_start(visit.at),
             "request": format!("{} {}", visit.method, visit.path),
             "address": visit.address.map(|address| address.to_string()),
-            "decision": name,
+            "decision": decision.name(),
             "rule": decision.rule(),
-            "more": more,
+            "more": decision.details(),
         })
     });
     Ok(json!({"requests": list.collect::<Vec<_>>(), "most": LISTED}))
@@ -101,15 +149,20 @@ fn played(
     experiment: &Experiment,
     algorithm: &str,
     visits: &[Rc<PlainRequest>],
-) -> Result<Vec<ReplayDecision>, String> {
+) -> Result<Vec<PlayedDecision>, String> {
+    if algorithm == original::NAME {
+        let decisions = original::decisions(&experiment.original, visits)?;
+        let all = decisions.into_iter();
+        return Ok(all.map(|(it, rule)| PlayedDecision::Original(it, rule)).collect());
+    }
     let mut fleet = variant::fleet(experiment, algorithm)?;
-    Ok(visits.iter().map(|visit| fleet.request(visit)).collect())
+    Ok(visits.iter().map(|visit| PlayedDecision::Diana(fleet.request(visit))).collect())
 }
 
 fn shown(
     algorithm: &str,
     visits: &[Rc<PlainRequest>],
-    decisions: &[ReplayDecision],
+    decisions: &[PlayedDecision],
     length: f64,
     steps: usize,
 ) -> Value {
@@ -123,9 +176,7 @@ fn shown(
             counts.add(decision);
         }
         total.add(decision);
-        if let ReplayDecision::Held { wait, .. } = decision {
-            longest = longest.max(*wait);
-        }
+        longest = longest.max(decision.wait().unwrap_or(0));
         let Some(rule) = decision.rule() else { continue };
         match rules.iter_mut().find(|(own, _)| *own == rule) {
             Some((_, counts)) => counts.add(decision),
@@ -149,20 +200,4 @@ fn shown(
         "refused": column(|it| it.refused),
         "banned": column(|it| it.banned),
     })
-}
-
-/// The name of a decision, and details.
-fn described(decision: &ReplayDecision) -> (&'static str, String) {
-    let seconds = |ticks: Micros| format!("{} s", ticks.div_ceil(1_000) as f64 / 1_000.0);
-    match decision {
-        ReplayDecision::Admitted => ("admitted", String::new()),
-        ReplayDecision::Held { wait, .. } => ("held", format!("for {}", seconds(*wait))),
-        ReplayDecision::Refused(refusal) => {
-            let name = if decision.is_ban() { "banned" } else { "refused" };
-            let again = refusal.retry.ticks().map(seconds);
-            let again = again
-                .map_or("its cost is above the limit".into(), |wait| format!("retry after {wait}"));
-            (name, again)
-        }
-    }
 }

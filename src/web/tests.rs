@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::{play, requests, why};
+use crate::{convert, play, requests, why};
 
 const RULES: &str = "
 limits:
@@ -92,4 +92,32 @@ fn experiment_out_of_bounds_is_refused() {
         let played = play(&experiment.to_string());
         assert!(played.contains("\"error\"") && played.contains(why), "{played}");
     }
+}
+
+/// Two zones at a place, of which a refused request charges neither; `limit_conn` is charged after
+/// both.
+const ORIGINAL: &str = "
+limit_req_zone $binary_remote_addr zone=a:1m rate=1r/s;
+limit_req_zone $host zone=b:1m rate=3r/s;
+limit_conn_zone $binary_remote_addr zone=c:1m;
+server {
+  server_name shop.example.com;
+  location /cart { limit_req zone=a burst=5 nodelay; limit_req zone=b burst=9 nodelay; limit_conn c 2; }
+}
+";
+
+#[test]
+fn original_and_rules_decide_about_the_same_requests() {
+    let converted: Value = serde_json::from_str(&convert(ORIGINAL)).unwrap();
+    let mut experiment = experiment();
+    experiment["rules"] = converted["rules"].clone();
+    experiment["original"] = json!(ORIGINAL);
+    experiment["algorithms"] = json!(["", "original"]);
+    experiment["traffic"] = json!([{
+        "kind": "bursts", "rate": 20.0, "every": 2.0, "callers": 2, "takes": 1_000, "status": 200,
+        "method": "GET", "path": "/cart", "headers": [["host", converted["host"]]],
+    }]);
+    experiment["log"] = json!("");
+    assert_snapshot!(lines(&play(&experiment.to_string())));
+    assert!(convert("limits: 5").contains("no limits"));
 }

@@ -47,3 +47,30 @@ test("a document that expands to a huge tree is refused", () => withBrowser(asyn
   await waitForText(page.locator("#problems"), "Line ");
   await waitForText(result(page), "The rules have problems.");
 }));
+
+test("limits of nginx are converted, and compared over time", () => withBrowser(async (browser) => {
+  const page = await open(browser, {state: SIMPLE});
+  const shown = (name) => result(page).getByRole("article").filter({has: page.getByRole("heading", {name, exact: true})});
+  const paste = async (text) => {
+    await page.getByText("Bring limits of ingress-nginx or nginx").click();
+    await page.getByRole("textbox", {name: /nginx.conf/}).fill(text);
+    await page.getByRole("button", {name: "Convert"}).click();
+  };
+  await paste("limits: none");
+  await waitForText(page.locator("#brought"), "the pasted text has no limits");
+  await page.getByText("Bring limits of ingress-nginx or nginx").click();
+  const annotations = "{nginx.ingress.kubernetes.io/limit-rps: '1', nginx.ingress.kubernetes.io/limit-burst: '9'}";
+  const rule = "{host: shop.example.com, http: {paths: [{path: /cart, pathType: Prefix}]}}";
+  await paste(`kind: Ingress\nmetadata: {name: web, annotations: ${annotations}}\nspec: {rules: [${rule}]}\n`);
+  await waitForText(page.locator("#brought"), "limit-burst-multiplier");
+  await waitForText(page.locator("#editor"), "default-web-rps");
+  // Two callers, each with six at once and one more a second, of ten every other second.
+  for (const name of ["as written", "the original"]) await waitForText(shown(name), "68 of 300 admitted");
+  await page.locator("#algorithm").selectOption("original");
+  await page.getByRole("row").filter({hasText: "refused"}).filter({hasText: "default-web-rps"}).first().waitFor();
+  await type(page, (await page.locator("#editor .cm-content").innerText()).replace("burst: 6", "burst: 3"));
+  await waitForText(shown("as written"), "62 of 300 admitted");
+  await waitForText(shown("the original"), "68 of 300 admitted");
+  const other = await open(browser, {hash: new URL(page.url()).hash});
+  await waitForText(result(other), "the original");
+}));

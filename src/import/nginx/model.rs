@@ -206,23 +206,54 @@ impl PlaceModel {
         self.connections.push(limit);
     }
 
-    /// The wait of a request by the limits of requests. `None` if it is refused.
-    fn wait(&mut self, request: &dyn Arrival, now: u64) -> Option<u64> {
-        let mut charges: Vec<(usize, Vec<u8>, u64)> = Vec::new();
-        for (number, limit) in self.requests.iter_mut().enumerate() {
-            let key = limit.key.read(request);
-            if !key.is_empty() {
-                let excess = limit.look_up(&key, now)?;
-                charges.push((number, key, excess));
+    /// Decides about a request to which the limits of several places apply, with the number of the
+    /// place that refuses it, or lets it wait the longest.
+    pub(crate) fn decide_together(
+        places: &mut [&mut PlaceModel],
+        request: &dyn Arrival,
+    ) -> (ModelDecision, usize) {
+        let now = request.at() / 1000;
+        let mut charges: Vec<(usize, usize, Vec<u8>, u64)> = Vec::new();
+        for (place, model) in places.iter_mut().enumerate() {
+            for (number, limit) in model.requests.iter_mut().enumerate() {
+                let key = limit.key.read(request);
+                if key.is_empty() {
+                    continue;
+                }
+                match limit.look_up(&key, now) {
+                    Some(excess) => charges.push((place, number, key, excess)),
+                    None => return (ModelDecision::Refused, place),
+                }
             }
         }
-        let mut wait = 0;
-        for (number, key, excess) in charges {
-            if let Some(limit) = self.requests.get_mut(number) {
-                wait = wait.max(limit.charge(&key, now, excess));
+        let (mut wait, mut slowest) = (0, 0);
+        for (place, number, key, excess) in charges {
+            let limit = places.get_mut(place).and_then(|it| it.requests.get_mut(number));
+            let own = limit.map_or(0, |limit| limit.charge(&key, now, excess));
+            if own > wait {
+                (wait, slowest) = (own, place);
             }
         }
-        Some(wait)
+        // A request that waits takes its slots here at once, in nginx after its wait.
+        let mut taken = Vec::new();
+        for (place, model) in places.iter_mut().enumerate() {
+            for limit in &mut model.connections {
+                let key = limit.key.read(request);
+                if key.is_empty() {
+                    continue;
+                }
+                if !limit.open.has_room(&key, now) {
+                    return (ModelDecision::Refused, place);
+                }
+                taken.push((&mut limit.open, key));
+            }
+        }
+        let end = now + wait + request.took() / 1000;
+        taken.into_iter().for_each(|(open, key)| open.enter(key, end));
+        match wait {
+            0 => (ModelDecision::Passes, 0),
+            wait => (ModelDecision::Waits(wait), slowest),
+        }
     }
 }
 
@@ -233,23 +264,7 @@ impl LimiterModel for PlaceModel {
     }
 
     fn decide(&mut self, request: &dyn Arrival) -> ModelDecision {
-        let now = request.at() / 1000;
-        let Some(wait) = self.wait(request, now) else { return ModelDecision::Refused };
-        // A request that waits takes its slots here at once, in nginx after its wait.
-        let mut taken = Vec::new();
-        for limit in &mut self.connections {
-            let key = limit.key.read(request);
-            if key.is_empty() {
-                continue;
-            }
-            if !limit.open.has_room(&key, now) {
-                return ModelDecision::Refused;
-            }
-            taken.push((&mut limit.open, key));
-        }
-        let end = now + wait + request.took() / 1000;
-        taken.into_iter().for_each(|(open, key)| open.enter(key, end));
-        if wait == 0 { ModelDecision::Passes } else { ModelDecision::Waits(wait) }
+        PlaceModel::decide_together(&mut [self], request).0
     }
 
     fn copy(&self) -> Box<dyn LimiterModel> {

@@ -1,12 +1,13 @@
 // The playground: rules, traffic, and the decision about each request.
 
 import PRESETS from "presets";
-import {initSync, play, problems, requests, schema, why} from "./core/diana_web.js";
+import {convert, initSync, play, problems, requests, schema, why} from "./core/diana_web.js";
 import PACKED from "./core/diana.gz";
 
 import {editor} from "./editor.js";
 import {options} from "./element.js";
 import {pack, plain, unpack} from "./link.js";
+import {moving} from "./moving.js";
 import {result} from "./result.js";
 import {STREAM, experiment, valid} from "./state.js";
 import {traffic} from "./traffic.js";
@@ -19,7 +20,7 @@ const preset = document.getElementById("preset");
 initSync({module: await new Response(new Blob([PACKED]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer()});
 
 /** The state of an example. Settings which it leaves open are those of `others`. */
-const example = ({rules, seconds, streams}, others) => valid({...others, seconds, streams, rules, log: ""}, rules);
+const example = ({rules, seconds, streams}, others) => valid({...others, seconds, streams, rules, original: "", log: ""}, rules);
 
 options(preset, [["", "choose one"], ...PRESETS.map(({name}, number) => [`${number}`, name])]);
 
@@ -82,13 +83,25 @@ function refresh() {
   else shown.show(question, answer, state.seconds);
 }
 
+/** Shows the state in the fields, and runs it. */
+function replace(other) {
+  Object.assign(state, other);
+  traffic(state, changed);
+  brought.show(state.original);
+  rules.replace(state.rules);
+  changed();
+}
+
+const brought = moving(convert, (original, found) => {
+  const streams = [{...STREAM, kind: "bursts", rate: 20, every: 2, callers: 2, path: found.path, headers: [`host: ${found.host}`, ...found.headers.map((name) => `${name}: caller-{n}`)].join("\n")}];
+  preset.value = "";
+  replace(valid({...state, rules: found.rules, original, streams, log: ""}, found.rules));
+});
+brought.show(state.original);
 traffic(state, changed);
 preset.onchange = () => {
   if (preset.value === "") return;
-  Object.assign(state, example(PRESETS[Number(preset.value)], state));
-  traffic(state, changed);
-  rules.replace(state.rules);
-  changed();
+  replace(example(PRESETS[Number(preset.value)], state));
 };
 document.getElementById("traffic").onsubmit = (event) => event.preventDefault();
 document.getElementById("copy").onclick = async () => {

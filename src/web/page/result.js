@@ -2,9 +2,9 @@
 
 import {element, options, table} from "./element.js";
 import {highest, plot} from "./plot.js";
-import {ALGORITHMS} from "./state.js";
+import {ALGORITHMS, ORIGINAL} from "./state.js";
 
-const title = (algorithm) => ALGORITHMS.find(([name]) => name === algorithm)?.[1] ?? algorithm;
+const title = (algorithm) => algorithm === ORIGINAL ? "the original" : ALGORITHMS.find(([name]) => name === algorithm)?.[1] ?? algorithm;
 const percent = (part, all) => (all === 0 ? "0 %" : `${((100 * part) / all).toFixed(1)} %`);
 const get = (id) => document.getElementById(id);
 

@@ -1,6 +1,8 @@
 // The state of the page, and the limits of what a link may set.
 
 export const ALGORITHMS = [["", "as written"], ["W", "fixed window (W)"], ["SW", "sliding window (SW)"], ["TB", "token bucket (TB)"], ["LB", "leaky bucket (LB)"]];
+/** The limits of a pasted configuration, beside the algorithms. */
+export const ORIGINAL = "original";
 export const KINDS = [["steady", "evenly"], ["poisson", "randomly"], ["bursts", "in bursts"]];
 
 /** Most sources of traffic. */
@@ -8,7 +10,7 @@ export const MOST = 8;
 
 export const STREAM = {kind: "poisson", rate: 8, every: 5, callers: 3, takes: 20, status: 200, method: "GET", path: "/", headers: "x-account-id: caller-{n}", route: ""};
 
-export const START = {seconds: 30, gateways: 1, workers: 2, seed: 1, streams: [STREAM], log: "", algorithms: [""]};
+export const START = {original: "", seconds: 30, gateways: 1, workers: 2, seed: 1, streams: [STREAM], log: "", algorithms: [""]};
 
 const number = (value, fallback) => (Number.isFinite(value) ? value : fallback);
 const text = (value, fallback) => (typeof value === "string" ? value : fallback);
@@ -37,6 +39,7 @@ export function valid(given, rules) {
   const algorithms = Array.isArray(from.algorithms) ? ALGORITHMS.map(([name]) => name).filter((name) => from.algorithms.includes(name)) : [];
   return {
     rules: text(from.rules, rules),
+    original: text(from.original, START.original),
     seconds: number(from.seconds, START.seconds),
     gateways: number(from.gateways, START.gateways),
     workers: number(from.workers, START.workers),
@@ -54,6 +57,7 @@ export function experiment(state) {
     return [line.slice(0, colon).trim(), line.slice(colon + 1).trim()];
   });
   const traffic = state.streams.map((stream) => ({...stream, headers: headers(stream.headers)}));
-  const {rules, log, seconds, gateways, workers, seed, algorithms} = state;
-  return JSON.stringify({rules, traffic, log, seconds, gateways, workers, seed, algorithms});
+  const {rules, original, log, seconds, gateways, workers, seed} = state;
+  const algorithms = original === "" ? state.algorithms : [...state.algorithms, ORIGINAL];
+  return JSON.stringify({rules, original, traffic, log, seconds, gateways, workers, seed, algorithms});
 }
