@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use diana_config::Reader;
 use diana_config::resource::PolicyTargetRef;
+use diana_policy::remote::MOST_KEYS;
 use diana_policy::tree::Tree;
 
 use crate::form::{self, PolicyForm, PolicyReason, PolicyRefusal};
@@ -238,8 +239,17 @@ fn text(platform: &Platform, drafts: &[PolicyDraft]) -> String {
         let key = |draft: &PolicyDraft| (draft.status.namespace.clone(), draft.status.name.clone());
         key(one).cmp(&key(other))
     });
-    let entries = sorted.into_iter().flat_map(|draft| &draft.entries);
-    let limits: Vec<&Tree> = platform.entries().iter().chain(entries).collect();
+    let mut rules: BTreeMap<&str, usize> = BTreeMap::new();
+    for PolicyDraft { status, entries } in &sorted {
+        *rules.entry(&status.namespace).or_default() += form::rules(entries).count();
+    }
+    let sized = |draft: &&PolicyDraft| {
+        let rules = rules.get(&*draft.status.namespace).copied().unwrap_or(0).max(1);
+        let keys = (platform.rights.callers / rules).clamp(1, MOST_KEYS);
+        draft.entries.iter().map(move |entry| form::with_keys(entry, keys)).collect::<Vec<_>>()
+    };
+    let entries: Vec<Tree> = sorted.iter().flat_map(sized).collect();
+    let limits: Vec<&Tree> = platform.entries().iter().chain(&entries).collect();
     text::of(&platform.document, &limits)
 }
 

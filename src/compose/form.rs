@@ -121,35 +121,50 @@ pub fn read(
 
 /// Returns true if a rule of these entries names other rules.
 fn names_rules(entries: &[Tree]) -> bool {
-    let mut rules = entries.iter().filter_map(|entry| entry.get("rules")).flat_map(items);
-    rules.any(|rule| rule.get("replaces").is_some())
+    rules(entries).any(|rule| rule.get("replaces").is_some())
+}
+
+/// The rules of these entries.
+pub fn rules(entries: &[Tree]) -> impl Iterator<Item = &Tree> {
+    entries.iter().filter_map(|entry| entry.get("rules")).flat_map(items)
 }
 
 /// An entry. The names of its rules begin with their owner.
 fn owned(entry: &Tree, policy: &PolicyObject) -> Tree {
-    let with = |tree: &Tree, key: &str, change: &dyn Fn(&Tree) -> Tree| match tree {
-        Tree::Map(pairs) => {
-            let pair = |(name, value): &(String, Tree)| {
-                (name.clone(), if name == key { change(value) } else { value.clone() })
-            };
-            Tree::Map(pairs.iter().map(pair).collect())
-        }
-        other => other.clone(),
-    };
     let name = |name: &Tree| match name {
         Tree::Text(name) => Tree::Text(format!("{}/{}/{name}", policy.namespace, policy.name)),
         other => other.clone(),
     };
-    with(entry, "rules", &|rules| {
-        Tree::List(items(rules).iter().map(|rule| with(rule, "name", &name)).collect())
+    with_rules(entry, &|rule| with(rule, "name", &name))
+}
+
+/// An entry whose rules have tables for `keys` callers each.
+pub fn with_keys(entry: &Tree, keys: usize) -> Tree {
+    with_rules(entry, &|rule| {
+        let Tree::Map(pairs) = rule else { return rule.clone() };
+        let keys = ("keys".into(), Tree::Int(keys as i128));
+        Tree::Map(pairs.iter().cloned().chain([keys]).collect())
     })
+}
+
+/// An entry with changed rules.
+fn with_rules(entry: &Tree, change: &dyn Fn(&Tree) -> Tree) -> Tree {
+    with(entry, "rules", &|rules| Tree::List(items(rules).iter().map(change).collect()))
+}
+
+/// A mapping with another value of a key that it has.
+fn with(tree: &Tree, key: &str, change: &dyn Fn(&Tree) -> Tree) -> Tree {
+    let Tree::Map(pairs) = tree else { return tree.clone() };
+    let pair = |(name, value): &(String, Tree)| {
+        (name.clone(), if name == key { change(value) } else { value.clone() })
+    };
+    Tree::Map(pairs.iter().map(pair).collect())
 }
 
 /// Refuses keys of entries and rules that the platform does not allow.
 fn check_keys(spec: &Tree, rights: &Rights) -> Result<(), PolicyRefusal> {
     let entries = spec.get("limits").map_or(&[][..], items);
-    let rules = entries.iter().filter_map(|entry| entry.get("rules")).flat_map(items);
-    for mapping in entries.iter().chain(rules) {
+    for mapping in entries.iter().chain(rules(entries)) {
         let Tree::Map(pairs) = mapping else { continue };
         for (key, _) in pairs {
             if FORBIDDEN.contains(&key.as_str()) {

@@ -18,6 +18,8 @@ pub struct Rights {
     pub namespaces: NamespaceSelector,
     /// The rules of all policies of a namespace, at most.
     pub rules: usize,
+    /// The callers for which all tables of a namespace have room, equally many in each: at least one.
+    pub callers: usize,
     /// The scopes of rules.
     pub scopes: Vec<Scope>,
     /// The keys of entries and rules. Later versions of Diana have further keys, which no policy may

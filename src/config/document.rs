@@ -12,7 +12,7 @@ use super::fields::{Fields, NameIndex};
 use super::headers::MARKER;
 use super::hint::Place;
 use super::mapping::Allowed;
-use super::mapping::Allowed::{Choice, Flag, List, Map, Named, Whole};
+use super::mapping::Allowed::{Choice, Flag, List, Map, Named};
 use super::mapping::{Mapping, MappingKey, optional, required, words};
 use super::matching::{EXCEPT, MATCH};
 use super::node::{self, Node};
@@ -25,7 +25,7 @@ use super::report::ProblemReport;
 use super::response::RESPONSE;
 use super::rule::RULE;
 use super::rule::{self, fingerprint, naming};
-use super::settings::{ACCEPTED, LOGS, NAMESPACE, ON_FAULTS};
+use super::settings::{ACCEPTED, KEYS, LOGS, NAMESPACE, ON_FAULTS};
 use super::starts::{self, PeriodStarts};
 use super::starts::{DAY_STARTS, MONTH_STARTS, WEEK_STARTS};
 use super::time_zone::{self, TimeZone};
@@ -67,7 +67,7 @@ pub static DOCUMENT: Mapping = Mapping {
 fn own() -> Vec<MappingKey> {
     vec![
         optional("namespace", NAMESPACE),
-        optional("keys", Whole(1, 10_000_000)),
+        optional("keys", KEYS),
         optional("log", Choice(|| words(LOGS))),
         optional("on_fault", Choice(|| words(ON_FAULTS))),
         optional("accepted", Map(&ACCEPTED)),

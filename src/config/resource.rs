@@ -76,7 +76,7 @@ enum KeyDifference {
 }
 
 /// The keys that differ, with their mappings in a document.
-const DIFFERENCES: [(&str, &str, KeyDifference); 12] = [
+const DIFFERENCES: [(&str, &str, KeyDifference); 13] = [
     ("entry", "Url", KeyDifference::Absent),
     ("entry", "url", KeyDifference::Split { single: "url", other: "urls", is_required: true }),
     // The targets of the resource are its routes.
@@ -89,6 +89,8 @@ const DIFFERENCES: [(&str, &str, KeyDifference); 12] = [
     ("rule", "cost", split("cost", "cost_from")),
     ("rule", "month_starts", split("month_starts", "month_starts_from")),
     ("rule", "plans", split("plans_named", "plans")),
+    // The companion divides the callers of a namespace.
+    ("rule", "keys", KeyDifference::Absent),
     // The companion knows the number of gateways.
     ("rule", "share", KeyDifference::Only(Allowed::Flag)),
     ("settled_cost", "reserve", split("reserve", "reserve_from")),

@@ -28,6 +28,7 @@ use super::node::Node;
 use super::plans::PLANS;
 use super::redis::{ON_FAILURE, ON_FAILURES};
 use super::response::{self, RESPONSE};
+use super::settings::KEYS;
 use super::starts::{DAY_STARTS, MONTH_STARTS, WEEK_STARTS};
 use super::values::{RULE_NAME, TEXT, TEXTS};
 use algo::RuleAlgorithm;
@@ -55,6 +56,7 @@ pub static RULE: Mapping = Mapping {
         optional("algo", Choice(|| REGISTRY.iter().flat_map(Entry::names).collect())),
         optional("scope", Choice(|| words(SCOPES))),
         optional("share", Either(&[Flag, Whole(1, MOST_GATEWAYS)])),
+        optional("keys", KEYS),
         optional("ask", Choice(|| words(ASKS))),
         optional("name", RULE_NAME),
         optional(
@@ -150,6 +152,7 @@ pub fn read<'c>(node: &Node<'c>, entry: &EntryScope<'_>, context: &Context<'c>) 
         words: limiter.algorithm.properties().words,
         scope,
         share,
+        keys: fields.number("keys"),
         asks_after,
         daily,
         absent,

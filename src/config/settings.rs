@@ -5,11 +5,11 @@ use std::iter::successors;
 use super::advice::about::{About, Advised, of_document};
 use super::fields::Fields;
 use super::mapping::Allowed;
-use super::mapping::Allowed::Flag;
+use super::mapping::Allowed::{Flag, Whole};
 use super::mapping::{Choices, Mapping, mapping, optional};
 use super::{headers, operator, redis};
 use diana_limiter::sizing::memory;
-use diana_policy::remote::{DEFAULT_KEYS, Own};
+use diana_policy::remote::{DEFAULT_KEYS, MOST_KEYS, Own};
 use diana_policy::{Accepted, Limit, OnFault};
 
 /// Whether refusals are logged.
@@ -28,6 +28,9 @@ pub static ACCEPTED: Mapping = mapping(
 /// Maximum size of a worker's tables. A VM has 1 GiB, and during a configuration change it holds
 /// the old and the new tables.
 const MAX_BYTES: u64 = 512 << 20;
+
+/// The allowed numbers of callers in a table.
+pub const KEYS: Allowed = Whole(1, MOST_KEYS as u64);
 
 /// The allowed values of `namespace`.
 pub const NAMESPACE: Allowed =

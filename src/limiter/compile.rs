@@ -235,7 +235,7 @@ impl<'s> Builder<'s> {
         if let Some(ban) = &mut rule.ban {
             ban.is_shadow = shadow;
         }
-        let spec = counter_spec(&rule, parts, self.keys, self.rules)?;
+        let spec = counter_spec(&rule, parts, rule.keys.unwrap_or(self.keys), self.rules)?;
         let cost_reader = rule
             .cost_source
             .as_ref()

@@ -23,14 +23,14 @@ pub fn summary(policy: &Policy) -> String {
     line
 }
 
-/// The maximum memory for the callers of these limits.
+/// The maximum memory for the callers of these limits, `keys` of each rule without a number of its own.
 #[must_use]
 pub fn memory(limits: &[Limit], keys: usize) -> Memory {
     let mut sum = Memory::default();
     let rules: usize = limits.iter().map(|limit| limit.rules.len()).sum();
     let all = limits.iter().flat_map(|limit| limit.rules.iter().map(|rule| (limit.each, rule)));
     for (each, rule) in all {
-        let callers = (each || !rule.actor.is_empty()).then_some(keys);
+        let callers = (each || !rule.actor.is_empty()).then_some(rule.keys.unwrap_or(keys));
         let words = rule.words;
         sum = sum.with(match rule.daily {
             Some(shape) => Memory { worker: shape.bytes(), shared: 0 },

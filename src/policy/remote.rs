@@ -45,6 +45,9 @@ pub enum RemoteHeader {
 /// The number of live callers for which each rule's table is sized, unless it is configured.
 pub const DEFAULT_KEYS: usize = 100_000;
 
+/// The maximum number of callers in the table of a rule.
+pub const MOST_KEYS: usize = 10_000_000;
+
 /// Settings of the gateway that a remote document cannot change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Own {

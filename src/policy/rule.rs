@@ -53,6 +53,8 @@ pub struct Rule {
     pub scope: Scope,
     /// How many gateways there are at least, if each one enforces its share where no Redis counts.
     pub share: Option<u64>,
+    /// The callers for which its table has room, if not those of the policy.
+    pub keys: Option<usize>,
     /// Whether requests are decided by the gateway's knowledge, and reported to Redis afterwards.
     pub asks_after: bool,
     /// The filter of a daily quota in fixed memory, if the rule has one.

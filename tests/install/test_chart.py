@@ -605,7 +605,7 @@ class Policies(unittest.TestCase):
 
     def test_the_companion_reads_the_decisions(self):
         selector = {"matchLabels": {"team": "a"}, "matchExpressions": [{"key": "stage", "operator": "NotIn", "values": ["test"]}]}
-        policies = {"namespaces": selector, "rules": 0, "scopes": ["global"], "keys": ["name", "rules"], "defaults": ["a-few"]}
+        policies = {"namespaces": selector, "rules": 0, "callers": 10_000_000, "scopes": ["global"], "keys": ["name", "rules"], "defaults": ["a-few"]}
         redis, settings = {"enabled": True}, {"namespace": "shop", "log": "refused"}
         for plane, gateways, pods, tls in (
             ("istio", [{"namespace": "default", "name": "public"}], ["default"], True),

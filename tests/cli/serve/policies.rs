@@ -16,6 +16,7 @@ pods: [{namespace: proxies, labels: {app: envoy}}]
 settings: {}
 namespaces: {matchExpressions: [{key: team, operator: Exists}]}
 rules: 4
+callers: 10000
 keys: [url, urls, rules, name, actor, unit, rpu, match]
 scopes: [local, gateway]
 lease: diana-companion

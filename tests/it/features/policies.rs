@@ -29,6 +29,7 @@ fn platform(document: &str, keys: &str) -> Platform {
     let rights = Rights {
         namespaces: NamespaceSelector::default(),
         rules: 10,
+        callers: 1000,
         scopes: vec![Scope::Local, Scope::Gateway],
         keys,
         defaults: ["default".into()].into(),
@@ -278,6 +279,31 @@ fn namespace_has_a_number_of_rules_and_the_oldest_come_first() {
         ("own", None),
     ];
     assert_eq!(reasons.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn callers_of_a_namespace_are_divided_over_its_rules() {
+    let rules = |count: usize| {
+        let rule = |number| format!("{{name: r{number}, actor: account, unit: day, rpu: 1}}");
+        let rules: Vec<_> = (0..count).map(rule).collect();
+        format!("[{{url: /, rules: [{}]}}]", rules.join(", "))
+    };
+    let keys = |callers: usize| {
+        let rights = Rights { callers, ..platform(PLATFORM, "").rights };
+        let platform = Platform { rights, ..platform(PLATFORM, "") };
+        let policies = [
+            policy("team-a/first", 1, "shop", &rules(2)),
+            policy("team-a/second", 2, "shop", &rules(1)),
+            // Of a route that does not exist, so it has no tables.
+            policy("team-a/third", 3, "none", &rules(5)),
+            policy("team-b/limits", 4, "cart", &rules(1)),
+        ];
+        let document = composed(&platform, &policies).document;
+        let read = Reader::remote(Own::default()).policy(document.as_bytes()).unwrap();
+        read.rules().map(|rule| rule.keys).collect::<Vec<_>>()
+    };
+    assert_eq!(keys(100), [None, Some(33), Some(33), Some(33), Some(100)]);
+    assert_eq!(keys(2), [None, Some(1), Some(1), Some(1), Some(2)]);
 }
 
 #[test]

@@ -29,6 +29,7 @@ pub struct Settings {
     #[serde(default)]
     namespaces: LabelSelector,
     rules: usize,
+    callers: usize,
     keys: Vec<String>,
     scopes: Vec<RuleScope>,
     #[serde(default)]
@@ -182,6 +183,7 @@ impl Settings {
                 expressions: match_expressions.into_iter().map(expression).collect(),
             },
             rules: self.rules,
+            callers: self.callers,
             scopes: self.scopes.iter().map(scope).collect(),
             keys: self.keys.iter().cloned().collect(),
             defaults: self.defaults.iter().cloned().collect(),

@@ -211,3 +211,51 @@ fn policy_changes_no_decision_about_another_route() {
     }
     assert!(accepted > 200, "{accepted}");
 }
+
+/// The entries of the attacked team in a document.
+fn entries_of_victim<'d>(document: &'d str) -> Vec<&'d str> {
+    // The end of the document is behind the last one.
+    let entry = |line: &'d str| line.strip_suffix("]}").unwrap_or(line.trim_end_matches(','));
+    document.lines().map(entry).filter(|it| it.contains("team-a/")).collect()
+}
+
+#[test]
+fn flood_of_one_namespace_changes_no_decision_of_another() {
+    let mut shared = 0;
+    for round in 0..12 {
+        let mut rng = Rng::with_seed(seed::next());
+        // Fewer than the callers of each team, so that all of them share buckets.
+        let rights = Rights { rules: 100, callers: 64, ..platform(PLATFORM, KEYS).rights };
+        let platform = Platform { rights, ..platform(PLATFORM, KEYS) };
+        let scope = ["local", "gateway"][round % 2];
+        let own = format!(
+            "[{{url: /, rules: [{{name: checkout, actor: account, unit: day, rpu: 3, scope: {scope}}}]}}]"
+        );
+        let victim = policy("team-a/limits", 9, "shop", &own);
+        let attacks: Vec<_> = (0..3)
+            .map(|number| policy(&format!("team-b/p{number}"), number, "cart", &entries(&mut rng)))
+            .chain([policy("team-b/own", 3, "cart", &own)])
+            .collect();
+        let all: Vec<_> = attacks.iter().cloned().chain([victim.clone()]).collect();
+        let alone = compose(&platform, &[victim], &routes(), &namespaces());
+        let together = compose(&platform, &all, &routes(), &namespaces());
+        assert_eq!(entries_of_victim(&together.document), entries_of_victim(&alone.document));
+        let mut gates = [Gate::new(&alone.document), Gate::new(&together.document)];
+        let request = |rng: &mut Rng, route: &str| {
+            let account = format!("{}", rng.u16(..600));
+            FakeRequest::get("/").header("x-account-id", &account).routed(route)
+        };
+        let mut decided = [0; 2];
+        for _ in 0..3_000 {
+            let flood = request(&mut rng, OWN[0]);
+            gates.iter_mut().for_each(|gate| _ = gate.decide(&flood));
+            let other = request(&mut rng, "httproute/team-a/shop/rule/0");
+            let [expected, found] = gates.each_mut().map(|gate| gate.admits(&other));
+            assert_eq!(found, expected, "{other:?}\n{}", together.document);
+            decided[usize::from(found)] += 1;
+        }
+        // Callers with rows of their own would be admitted 1,800 times.
+        shared += 1_800 - decided[1];
+    }
+    assert!(shared > 1_000, "{shared}");
+}
