@@ -7,9 +7,10 @@ import unittest
 from pathlib import Path
 
 from clients import get, refused_after
-from laboratory import ASKED, NUMBERS, ROOT, VERSION, EnvoyGateway, Istio, Scene
+from laboratory import ASKED, NUMBERS, ROOT, VERSION, EnvoyGateway, Istio, Scene, library
 from objects import OWN_LIMIT
 from test_gitops import argo_cd
+from test_names import Merged
 
 CRDS = ROOT / "charts/diana-crds"
 PAGE = ROOT / "docs/guides/policies-platform.md"
@@ -128,6 +129,12 @@ class Watcher:
         self.thread.join()
 
 
+def let_teams_attach(scene):
+    """Lets routes of all namespaces attach to the Gateway."""
+    patch = [{"op": "add", "path": "/spec/listeners/0/allowedRoutes", "value": {"namespaces": {"from": "All"}}}]
+    scene.kubectl("patch", "gateway", "public", "--type=json", "--patch", json.dumps(patch))
+
+
 class Policies:
     plane = define = forge = None
 
@@ -136,8 +143,7 @@ class Policies:
         cls.scene = scene = Scene(cls.plane, replicas=2)
         cls.define(scene)
         scene.cluster.run("kubectl", "wait", "--for=condition=Established", "crd/limitpolicies.limits.diana.internal")
-        patch = [{"op": "add", "path": "/spec/listeners/0/allowedRoutes", "value": {"namespaces": {"from": "All"}}}]
-        scene.kubectl("patch", "gateway", "public", "--type=json", "--patch", json.dumps(patch))
+        let_teams_attach(scene)
         cls.install()
         for at in (0, 1):
             scene.have("default", "firm", at=at)
@@ -150,8 +156,8 @@ class Policies:
     def tearDownClass(cls):
         cls.scene.end()
 
-    def teams(self, count, **options):
-        teams = [Team(self.scene, **options) for _ in range(count)]
+    def teams(self, count, scene=None, **options):
+        teams = [Team(scene or self.scene, **options) for _ in range(count)]
         for team in teams:
             self.addCleanup(self.scene.cluster.run, "kubectl", "delete", "namespace", team.namespace, "--timeout=10m")
         return teams
@@ -392,6 +398,27 @@ class OnIstio(Policies, unittest.TestCase):
 
 class OnEnvoyGateway(Policies, unittest.TestCase):
     plane = EnvoyGateway
+
+    def test_merged_gateways_and_the_dynamic_module(self):
+        scene = Scene(Merged, replicas=2)
+        let_teams_attach(scene)
+        gateways = {"envoyGateway": {"gateways": [{"class": scene.namespace, "listeners": [f"{scene.namespace}/public/http"]}]}}
+        wanted = {"controllerName": f"limits.diana.internal/{scene.namespace}-diana-companion"}
+        for more in ({}, {"native": {"sha256": library()}}):
+            with self.subTest(more):
+                filter = {**VALUES["filter"], **more}
+                scene.helm("upgrade", "--install", "--wait", "--timeout=10m", config=CONFIG, values={**VALUES, **gateways, "filter": filter})
+                scene.wait(lambda: all(("DynamicModuleFilter" in scene.listeners(pod)) == bool(more) for pod in scene.ready()), "the gateways have the module")  # noqa: B023
+                [team] = self.teams(1, scene=scene)
+                team.policy(limit(3))
+                team.programmed()
+                for at in (0, 1):
+                    self.assertEqual((team.admitted(5, at), scene.admitted(5, at)), (3, 5))
+                [ancestor] = [it for it in team.object()["status"]["ancestors"] if wanted.items() <= it.items()]
+                self.assertEqual(ancestor["ancestorRef"]["namespace"], scene.namespace)
+                self.assertIn("in force on 2 of 2 pods", team.condition("Programmed")["message"])
+        scene.end()
+        scene.cluster.run("kubectl", "delete", "gatewayclass", scene.namespace)
 
     @classmethod
     def define(cls, scene):
