@@ -211,17 +211,12 @@ fn fitting(platform: &Platform, mut drafts: Vec<PolicyDraft>) -> Composition {
         let text = text(platform, drafts.get(..count)?);
         read(platform, &text).filter(|with| *with >= keys).map(|_| text)
     };
-    let mut best = (0, text(platform, &[]));
-    let mut beyond = drafts.len() + 1;
-    // Mostly all of them fit.
-    let mut next = drafts.len();
-    while next > best.0 {
-        match fits(next) {
-            Some(text) => best = (next, text),
-            None => beyond = next,
-        }
-        next = best.0.midpoint(beyond);
-    }
+    // To write a text takes much less time than to read it.
+    let is_small = |count: usize| {
+        drafts.get(..count).filter(|drafts| text(platform, drafts).len() <= MOST_BYTES).map(|_| ())
+    };
+    let most = greatest(drafts.len(), is_small).map_or(0, |(count, ())| count);
+    let best = greatest(most, fits).unwrap_or_else(|| (0, text(platform, &[])));
     for draft in drafts.iter_mut().skip(best.0) {
         draft.status.in_force = None;
         draft.status.refusal.get_or_insert_with(|| PolicyRefusal::not_allowed(NO_ROOM.into()));
@@ -230,6 +225,20 @@ fn fitting(platform: &Platform, mut drafts: Vec<PolicyDraft>) -> Composition {
     policies
         .sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
     Composition { document: best.1, policies }
+}
+
+/// The greatest count of policies up to `most` that fits, if there is one above 0. Mostly all of them
+/// fit.
+fn greatest<T>(most: usize, fits: impl Fn(usize) -> Option<T>) -> Option<(usize, T)> {
+    let (mut best, mut beyond, mut next) = (None, most + 1, most);
+    while next > best.as_ref().map_or(0, |(count, _)| *count) {
+        match fits(next) {
+            Some(found) => best = Some((next, found)),
+            None => beyond = next,
+        }
+        next = best.as_ref().map_or(0, |(count, _)| *count).midpoint(beyond);
+    }
+    best
 }
 
 /// The text of the document with some policies.

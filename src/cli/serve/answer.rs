@@ -11,7 +11,7 @@ use hyper::body::Bytes;
 use hyper::header::{ALLOW, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::metrics::{Poll, Polls};
 use super::order::{DocumentTag, Due, Had};
@@ -21,6 +21,13 @@ use super::rules::{Behind, Document, Served};
 
 /// Time for which a request waits until this server has listed the objects again.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// Time for which the first poll with a text counts for later ones: thousands of policies take longer
+/// to list than a poll waits.
+const TEXT_TIME: Duration = Duration::from_secs(30);
+
+/// Texts that are remembered. Any client may make them up.
+const MOST_TEXTS: usize = 64;
 
 /// The number of gateways of the one that polls.
 const GATEWAYS: HeaderName = HeaderName::from_static("x-diana-gateways");
@@ -94,7 +101,7 @@ impl Site {
     /// The rules, or that they are those that the client has.
     async fn rules(&self, headers: &HeaderMap) -> Response<Full<Bytes>> {
         let mut rules = self.rules.clone();
-        let mut is_late = false;
+        let (mut is_late, mut is_confirmed) = (false, false);
         loop {
             let served = rules.borrow_and_update().clone();
             let Some(Document { text, tag }) = served.document else {
@@ -105,8 +112,11 @@ impl Site {
             let (tag, text) = match (Due::of(&tag, &served.seen, &had), had) {
                 (Due::Document(tag), _) => (tag, Some(text)),
                 (Due::Nothing(tag), _) => (tag, None),
+                // It was there before this server listed the objects.
+                (Due::Later, Had::Text(_)) if is_confirmed => (tag, Some(text)),
                 (Due::Later, had) if !is_late => {
-                    is_late = !self.is_confirmed(&mut rules, &had).await;
+                    is_confirmed = self.is_confirmed(&mut rules, &had).await;
+                    is_late = !is_confirmed;
                     continue;
                 }
                 // The API server does not answer: the gateway keeps its document.
@@ -145,12 +155,25 @@ impl Site {
     /// too long.
     async fn is_confirmed(&self, rules: &mut watch::Receiver<Served>, had: &Had) -> bool {
         let mut number = 0;
-        self.behind.send_modify(|behind| {
+        self.behind.send_if_modified(|behind| {
+            let now = Instant::now();
+            behind.texts.retain(|(.., since)| now.duration_since(*since) < TEXT_TIME);
+            let known = behind.texts.iter().find(|it| *had == Had::Text(it.0));
+            if let Some((_, known, _)) = known {
+                number = *known;
+                return false;
+            }
             behind.number += 1;
             number = behind.number;
-            if let Had::Tagged(tag) = had {
-                behind.order = behind.order.joined(&tag.order);
+            match had {
+                Had::Tagged(tag) => behind.order = behind.order.joined(&tag.order),
+                Had::Text(version) => behind.texts.push_back((*version, number, now)),
+                Had::Nothing | Had::Any => {}
             }
+            if behind.texts.len() > MOST_TEXTS {
+                behind.texts.pop_front();
+            }
+            true
         });
         let confirmed = rules.wait_for(|served| served.confirmed >= number);
         matches!(timeout(LONGEST_WAIT, confirmed).await, Ok(Ok(_)))

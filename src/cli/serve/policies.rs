@@ -171,9 +171,13 @@ impl Policies {
             }
             if let Some(waits) = desk.objects.waits() {
                 desk.publisher.wait(waits);
-            } else if change == ObjectChange::Status {
-                desk.report();
-            } else if change == ObjectChange::Document {
+            } else if change < ObjectChange::Document {
+                // The document is also that of the newest objects.
+                desk.confirm();
+                if change == ObjectChange::Status {
+                    desk.report();
+                }
+            } else {
                 let composing = spawn_blocking(move || {
                     desk.compose();
                     desk
@@ -235,18 +239,17 @@ impl Desk {
             compose(&platform, &policies, &routes, &self.objects.namespaces());
         let text = document.into_bytes();
         let version = remote::version_of(&text);
-        let order = self.objects.order();
         if version != self.version {
             match self.publisher.check(&text) {
                 Ok(rules) => {
                     self.version = version;
-                    self.publisher.serve(text, rules, order.clone(), self.problems.clone());
+                    self.publisher.serve(text, rules, self.objects.order(), self.problems.clone());
                 }
                 // The document of the platform itself.
                 Err(problems) => self.publisher.refuse(problems),
             }
         }
-        self.publisher.confirm(order, self.objects.confirmed());
+        self.confirm();
         self.composed.clear();
         for composed in policies {
             let key = (composed.namespace.clone(), composed.name.clone());
@@ -266,6 +269,11 @@ impl Desk {
         self.versions.push_front((version, Arc::new(generations)));
         self.versions.truncate(MOST_VERSIONS);
         self.report();
+    }
+
+    /// The document is that of the objects that are known.
+    fn confirm(&self) {
+        self.publisher.confirm(self.objects.order(), self.objects.confirmed());
     }
 
     /// Reports names of routes that may be those of another object's routes in Istio: objects that

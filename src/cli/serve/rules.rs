@@ -1,6 +1,6 @@
 //! The document of rules.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use diana_policy::{ModuleKind, Policy, names};
 use diana_worker::remote;
 use hyper::body::Bytes;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::log;
 use super::order::{DocumentOrder, DocumentTag};
@@ -51,6 +52,9 @@ pub struct Document {
 pub struct Behind {
     /// The number of the request.
     pub number: u64,
+    /// The texts that gateways had without a tag, by their versions, with the request for each, and its
+    /// time. A list that began after it covers them.
+    pub texts: VecDeque<(u64, u64, Instant)>,
     /// What gateways have shown of newer documents.
     pub order: DocumentOrder,
 }
@@ -122,6 +126,7 @@ impl Publisher {
         let now: BTreeSet<String> = rules.iter().cloned().collect();
         let mut before = Arc::default();
         self.publish.send_modify(|served| {
+            served.seen = order.clone();
             let tag = DocumentTag { version, order };
             served.document = Some(Document { text: text.into(), tag });
             before = std::mem::replace(&mut served.rules, rules.into());

@@ -20,6 +20,10 @@ pub struct World {
     compacted: u64,
     /// Kinds with the status of their answers.
     pub refused: BTreeMap<String, u16>,
+    /// Kinds of which lists are not answered.
+    pub slow: BTreeSet<String>,
+    /// Objects with a status that cannot be written.
+    pub unwritable: BTreeSet<Name>,
     /// Kinds of which watches send no events.
     pub held: BTreeSet<String>,
     /// The number of lists of each kind.
@@ -122,6 +126,11 @@ impl Cluster {
                 let from = parameter("resourceVersion").unwrap().parse().unwrap();
                 return self.watch(stream, &prefix(kind, namespace), from);
             }
+            let mut world = self.world();
+            while name.is_none() && world.slow.contains(kind) {
+                world = self.world.1.wait(world).unwrap();
+            }
+            drop(world);
             let (code, value) = self.answer(&method, kind, namespace, name, &body);
             answer(&stream, code, &value);
         }
@@ -173,6 +182,10 @@ impl Cluster {
                 ("PATCH", Some(name)) => {
                     let patch = body();
                     let Some(object) = world.objects.get(&name).cloned() else { return };
+                    if world.unwritable.contains(&name) {
+                        found = (500, failure(500, "etcdserver: request is too large"));
+                        return;
+                    }
                     found = (422, failure(422, "changed"));
                     if patch[0]["value"] == object["metadata"]["resourceVersion"] {
                         world.writes.push(format!("{name}/status"));

@@ -307,6 +307,36 @@ fn replica_that_leaves_gives_the_lease_up() {
 }
 
 #[test]
+fn status_of_a_large_policy() {
+    let cluster = cluster();
+    let folder = folder(&cluster);
+    let (one, other) = ("limitpolicies/team-a/limits", "limitpolicies/team-b/limits");
+    let mut large = policy(rule(1));
+    let path = |number| format!("/{number}/{}", "long".repeat(500));
+    let paths = (0..100).map(path).collect::<Vec<_>>();
+    let entry = |name| json!({"urls": paths, "rules": [{"name": name, "actor": "all", "unit": "day", "rpu": 1}]});
+    large["spec"]["limits"] = ["one", "two", "three"].map(entry).to_vec().into();
+    cluster.apply(one, large);
+    cluster.apply(other, policy(rule(1)));
+    let mut companion = companion(&folder);
+    let object = cluster.wait(one, is_accepted);
+    assert_eq!(object["status"].get("inForce"), None);
+    let message = condition(&object, "Accepted")["message"].as_str().unwrap();
+    assert!(message.contains("too large for its status"), "{message}");
+    // If the API server refuses one status, those of other teams are written.
+    cluster.wait(other, is_accepted);
+    cluster.change(|world| _ = world.unwritable.insert(one.into()));
+    let wrong = json!({"name": "all", "actor": "acount", "unit": "day", "rpu": 1});
+    for name in [one, other] {
+        cluster.apply(name, policy(wrong.clone()));
+    }
+    cluster.wait(other, |it| !is_accepted(it));
+    companion.wait_for("the status of `team-a/limits` cannot be written");
+    // The former form stays in the document.
+    assert!(document(&companion).contains("/99/long"));
+}
+
+#[test]
 fn version_of_the_definition_is_compared() {
     let cluster = cluster();
     let folder = folder(&cluster);
@@ -362,6 +392,32 @@ fn replica_that_is_behind_takes_no_gateway_back() {
     polled(&late, &version);
     polled(&late, &known);
     assert_eq!(cluster.world().lists["limitpolicies"], lists);
+}
+
+#[test]
+fn gateway_with_an_older_text_gets_the_document() {
+    let cluster = cluster();
+    let folder = folder(&cluster);
+    cluster.apply("limitpolicies/team-a/limits", policy(rule(1)));
+    let mut companion = companion(&folder);
+    companion.wait_for("is served, 2 rules");
+    let lists = || cluster.world().lists["limitpolicies"];
+    let before = lists();
+    // Without a tag, only a list that began after the poll shows which one is newer. It may take longer
+    // than polls wait, and is not begun again by each of them.
+    cluster.change(|world| _ = world.slow.insert("limitpolicies".into()));
+    let older = "x-diana-document: 0123456789abcdef\r\n";
+    for _ in 0..2 {
+        let (head, _) = polled(&companion, older);
+        assert!(head.contains("503 Service Unavailable"), "{head}");
+    }
+    cluster.change(|world| world.slow.clear());
+    let (head, body) = polled(&companion, older);
+    assert!(head.contains("200 OK") && body.contains("team-a/limits/all"), "{head}");
+    assert_eq!(lists(), before + 1);
+    let (head, _) = polled(&companion, older);
+    assert!(head.contains("200 OK"), "{head}");
+    assert_eq!(lists(), before + 1);
 }
 
 #[test]

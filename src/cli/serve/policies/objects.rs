@@ -140,9 +140,17 @@ impl<T> Shelf<T> {
                 ObjectChange::Nothing
             }
             Event::InitDone => {
-                self.objects = std::mem::take(&mut self.incoming);
+                let before =
+                    std::mem::replace(&mut self.objects, std::mem::take(&mut self.incoming));
+                let is_same = self.is_listed && before.keys().eq(self.objects.keys());
+                let changes = before.values().zip(self.objects.values());
+                let change = changes.map(|(before, now)| compare(before, now)).max();
                 self.complete(kind, &began);
-                ObjectChange::Document
+                if is_same {
+                    change.unwrap_or(ObjectChange::Nothing)
+                } else {
+                    ObjectChange::Document
+                }
             }
             Event::Apply(object) => {
                 let read = read(&object);

@@ -13,8 +13,15 @@ use super::objects::{ObjectKey, TeamPolicy};
 /// Silence of a pod after which its document is unknown, in milliseconds.
 const SILENCE: u64 = 60_000;
 
+/// Bytes of a form that a status keeps. An object has at most 1.5 MiB, with the present form.
+const MOST_FORM: usize = 512 << 10;
+
 /// Pods that a message names.
 const MOST_NAMES: usize = 5;
+
+/// After a mistake, the last good form of a large policy is known only until the companion restarts.
+const TOO_LARGE: &str = "\nit is too large for its status to keep this form; divide it, or its limits end if it has a mistake while \
+                         the companion restarts";
 
 /// The generation of each policy in a document, by its identity.
 pub type Generations = BTreeMap<String, i64>;
@@ -76,8 +83,15 @@ impl Standing {
     /// The status, if it differs from the present one.
     pub fn status(&self, documents: &PodDocuments<'_>, now: Timestamp) -> Option<Value> {
         let before = &self.policy.status;
+        let kept = self.composed.in_force.as_ref().map(|form| {
+            json!({"generation": form.generation, "spec": serde_json::to_value(&form.spec).unwrap_or_default()})
+        });
+        let is_large = kept.as_ref().is_some_and(|form| form.to_string().len() > MOST_FORM);
         let of = |gateways: &[ObjectKey], before: Option<&Value>| -> Vec<Value> {
             let mut accepted = self.accepted();
+            if is_large {
+                accepted.message.push_str(TOO_LARGE);
+            }
             let advice = documents.advice.iter().map(|advice| format!("\n{advice}"));
             accepted.message.extend(advice);
             let conditions = [accepted, self.programmed(documents, gateways)];
@@ -102,9 +116,7 @@ impl Standing {
             status.insert("observedGeneration".into(), self.composed.generation.into());
             status.insert("conditions".into(), conditions.into());
             status.remove("inForce");
-            if let Some(form) = &self.composed.in_force {
-                let spec = serde_json::to_value(&form.spec).unwrap_or_default();
-                let form = json!({"generation": form.generation, "spec": spec});
+            if let Some(form) = kept.filter(|_| !is_large) {
                 status.insert("inForce".into(), form);
             }
         }

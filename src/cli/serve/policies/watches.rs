@@ -158,12 +158,15 @@ async fn run(
             }
         };
         let mut again = std::pin::pin!(again);
+        // A list that is being read is completed first: requests may come faster than lists.
+        let mut is_listed = false;
         loop {
             let event = tokio::select! {
                 event = events.next() => event,
-                is_there = &mut again => if is_there { break } else { return },
+                is_there = &mut again, if is_listed => if is_there { break } else { return },
             };
             let Some(event) = event else { break };
+            is_listed |= matches!(event, Ok(watcher::Event::InitDone));
             if news.send(News { kind, began: began.clone(), event }).await.is_err() {
                 return;
             }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use diana_compose::PolicyObject;
 use jiff::Timestamp;
 use kube::Client;
 use kube::api::{Patch, PatchParams};
@@ -44,8 +45,8 @@ pub struct StatusWriter {
     pub controller: String,
     /// The message about the CustomResourceDefinition for each status, if there is one.
     pub advice: watch::Receiver<Option<String>>,
-    /// The versions of the policies of which the status was written: until the watch has the next
-    /// one, the known status is old.
+    /// The versions of the policies of which the status was written, or cannot be: until the watch
+    /// has the next one, the known status is old.
     pub written: BTreeMap<String, String>,
     /// The last problem in the log.
     pub problem: Option<String>,
@@ -118,6 +119,14 @@ impl StatusWriter {
                 Ok(()) => _ = self.written.insert(policy.uid.clone(), policy.version.clone()),
                 // It was changed or deleted: the watch will have an event.
                 Err(kube::Error::Api(status)) if [404, 409, 422].contains(&status.code) => {}
+                // Of this policy only: it is too large, or an admission webhook fails.
+                Err(kube::Error::Api(status)) if [400, 413, 500].contains(&status.code) => {
+                    let PolicyObject { namespace, name, .. } = &policy.object;
+                    log(&plain(&format!(
+                        "the status of `{namespace}/{name}` cannot be written: {status}"
+                    )));
+                    self.written.insert(policy.uid.clone(), policy.version.clone());
+                }
                 Err(error) => return Err(error),
             }
         }
