@@ -186,6 +186,8 @@ impl<T> Shelf<T> {
         let why = match code {
             // The version from which it watched is too old. It lists them again.
             410 => return ObjectChange::Nothing,
+            // A connection has ended. It is a problem only if no watch begins again.
+            0 if matches!(error, watcher::Error::WatchFailed(_)) => return ObjectChange::Nothing,
             404 => "this kind is not installed, so there are none; it is asked for again".into(),
             401 | 403 => {
                 format!("the API server refuses to tell them: {error}; see the roles of the chart")
