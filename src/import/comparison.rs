@@ -18,6 +18,9 @@ const BEGIN: Micros = 1_795_500_000_000_000;
 /// Maximum number of decisions for the search of a short example.
 const MOST_DECISIONS: usize = 300_000;
 
+/// The same for all examples of an import. Later ones are longer.
+pub(crate) const MOST_SEARCHED: usize = 500_000;
+
 /// Maximum number of parts of an example.
 const SHOWN_RUNS: usize = 8;
 
@@ -136,25 +139,28 @@ fn word(decision: ModelDecision) -> String {
 
 /// Compares rules that apply together with a model of the original. `unrounded` is the model
 /// without its rounding; if that differs, too, the examples are without it. The rules count in one
-/// gateway, the original in a number of processes. `None` if a worker cannot build the rules.
+/// gateway, the original in a number of processes. `search` is the number of decisions that are
+/// left for short examples. `None` if a worker cannot build the rules.
 pub(crate) fn compare(
     rules: &[&ImportedRule],
     model: &dyn LimiterModel,
     unrounded: Option<&dyn LimiterModel>,
     processes: u32,
+    search: &mut usize,
 ) -> Option<ModelComparison> {
     let policy = policy(rules)?;
     let numbers = (0..rules.len()).filter(|number| document::is_part(rules, *number));
     let partial = numbers.map(traffic::bit).sum();
     let requests = traffic::generate(&policy, partial);
-    let rounded = compare_with(&policy, &requests, partial, ModelFleet::new(model, processes))?;
+    let rounded =
+        compare_with(&policy, &requests, partial, ModelFleet::new(model, processes), search)?;
     let is_equal = |it: &ModelComparison| it.stricter.is_none() && it.looser.is_none();
     if is_equal(&rounded) {
         return Some(rounded);
     }
     let Some(unrounded) = unrounded else { return Some(rounded) };
     let unrounded = ModelFleet::new(unrounded, processes);
-    let plain = compare_with(&policy, &requests, partial, unrounded)?;
+    let plain = compare_with(&policy, &requests, partial, unrounded, search)?;
     Some(if is_equal(&plain) { ModelComparison { is_rounding: true, ..rounded } } else { plain })
 }
 
@@ -163,6 +169,7 @@ fn compare_with(
     requests: &[TrafficRequest],
     partial: u32,
     model: ModelFleet,
+    search: &mut usize,
 ) -> Option<ModelComparison> {
     let mut trial = Trial { policy, partial, model, left: MOST_DECISIONS };
     let decided = trial.run(requests)?;
@@ -171,7 +178,11 @@ fn compare_with(
         places.take(MOST_TRIED).find_map(|(at, _)| {
             trial.left = MOST_DECISIONS;
             let clean = trial.cleaned(requests.get(..=at)?, direction)?;
-            trial.shortened(clean, direction)
+            let most = MOST_DECISIONS.min(*search);
+            trial.left = most;
+            let short = trial.shortened(clean, direction);
+            *search -= most.saturating_sub(trial.left);
+            short
         })
     };
     let (stricter, looser) = (find(1), find(-1));

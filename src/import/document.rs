@@ -77,6 +77,11 @@ impl DocumentWriter {
         self.entries.push(entry);
     }
 
+    /// Counts entries for which there is no room.
+    pub(crate) fn skip(&mut self, entries: usize) {
+        self.without_room += entries;
+    }
+
     /// The document and its entries.
     pub(crate) fn finish(self, gaps: &mut Notes) -> (String, Vec<ImportedEntry>) {
         if let Some(first) = self.first {

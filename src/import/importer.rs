@@ -79,10 +79,17 @@ impl SourceFiles for InConfigMap {
 }
 
 /// Comparisons of rules with equal numbers are made once.
-#[derive(Default)]
 struct Comparisons {
     known: HashMap<String, Option<ModelComparison>>,
     is_off: bool,
+    /// The number of decisions that are left for short examples.
+    search: usize,
+}
+
+impl Comparisons {
+    fn new(is_off: bool) -> Comparisons {
+        Comparisons { known: HashMap::new(), is_off, search: comparison::MOST_SEARCHED }
+    }
 }
 
 impl Comparisons {
@@ -104,7 +111,7 @@ impl Comparisons {
         if self.known.len() == MOST_COMPARED {
             return None;
         }
-        let made = comparison::compare(rules, model, unrounded, processes);
+        let made = comparison::compare(rules, model, unrounded, processes, &mut self.search);
         self.known.insert(text, made.clone());
         made
     }
@@ -197,13 +204,13 @@ impl Importer {
     /// Writes the document, and compares its rules with the originals.
     #[must_use]
     pub fn finish(self, counting: Counting) -> ImportResult {
-        self.write(counting, Comparisons::default())
+        self.write(counting, Comparisons::new(false))
     }
 
     /// Writes the document without comparisons.
     #[must_use]
     pub fn convert(self, counting: Counting) -> ImportResult {
-        self.write(counting, Comparisons { is_off: true, ..Comparisons::default() })
+        self.write(counting, Comparisons::new(true))
     }
 
     fn write(self, counting: Counting, mut comparisons: Comparisons) -> ImportResult {
@@ -218,7 +225,7 @@ impl Importer {
             if has_read {
                 formats.push(format.name);
             }
-            let Imported { mut entries, objects: whole, gaps: own, inert: without } =
+            let Imported { mut entries, more, objects: whole, gaps: own, inert: without } =
                 reader.finish();
             for rule in entries.iter_mut().flat_map(|entry| &mut entry.rules) {
                 document::count(rule, counting);
@@ -235,6 +242,7 @@ impl Importer {
             gaps.append(own);
             inert.append(without);
             entries.into_iter().for_each(|entry| writer.add(entry, &mut gaps));
+            writer.skip(more);
         }
         let (document, entries) = writer.finish(&mut gaps);
         ImportResult {

@@ -11,6 +11,8 @@ use crate::source::Origin;
 pub struct Imported {
     /// Its entries, in the order of the texts.
     pub entries: Vec<ImportedEntry>,
+    /// The number of further entries, for which no document has room.
+    pub more: usize,
     /// Objects with several rules.
     pub objects: Vec<ImportedObject>,
     /// Limits and settings that no entry expresses.
@@ -102,6 +104,11 @@ pub struct Note {
 pub struct Notes {
     list: Vec<Note>,
     more: usize,
+}
+
+impl Imported {
+    /// Maximum number of entries: more than a document holds.
+    pub const MOST: usize = 10_000;
 }
 
 impl Notes {

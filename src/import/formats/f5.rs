@@ -298,7 +298,9 @@ impl F5Reader {
             self.classes.add_community(ingress.class.as_deref());
         }
         let is_relevant = ingress.has_limits() && !ingress.is_community;
-        self.ingresses.push(ingress);
+        if !ingress.is_community {
+            self.ingresses.push(ingress);
+        }
         is_relevant
     }
 }

@@ -227,8 +227,12 @@ impl IngressReader {
             .collect();
         let routes = routes(&served, &limits, &mut imported.gaps);
         let Some(key) = key else { return imported };
-        for (number, (ingress, limits)) in served.iter().zip(&limits).enumerate() {
-            if limits.is_empty() {
+        let mut order: Vec<_> = served.iter().zip(&limits).enumerate().collect();
+        order.retain(|(_, (_, limits))| !limits.is_empty());
+        order.sort_by(|(_, (one, _)), (_, (other, _))| one.origin.cmp(&other.origin));
+        for (number, (ingress, limits)) in order {
+            if imported.entries.len() == Imported::MOST {
+                imported.more += 1;
                 continue;
             }
             let Some(covered) = routes.of(number, &mut imported.gaps) else { continue };
@@ -245,7 +249,6 @@ impl IngressReader {
             let (origin, keys) = (ingress.origin.clone(), entry_keys(&covered, limits));
             imported.entries.push(ImportedEntry { origin, title, keys, rules });
         }
-        imported.entries.sort_by(|one, other| one.origin.cmp(&other.origin));
         imported
     }
 
