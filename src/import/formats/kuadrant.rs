@@ -40,6 +40,8 @@ struct KuadrantPolicy {
     is_override: bool,
     /// Whether limits of other policies apply as well.
     is_merged: bool,
+    /// The names of all limits, also of those that no rule expresses.
+    names: Vec<String>,
     limits: Vec<KuadrantLimit>,
 }
 
@@ -129,7 +131,7 @@ fn replacement<'p>(
             _ => false,
         };
         let is_merged = if other.is_override { other.is_merged } else { policy.is_merged };
-        let has_name = other.limits.iter().any(|other| other.name == limit.name);
+        let has_name = other.names.contains(&limit.name);
         is_for && is_stronger && (!is_merged || has_name)
     };
     policies.iter().find(replaces).map(|other| other.name.as_str())
@@ -147,8 +149,9 @@ impl KuadrantReader {
         for path in ["spec", "spec.defaults", "spec.overrides"] {
             let Some(part) = root.descend(path) else { continue };
             let when = condition(&part);
-            let mut limits = Vec::new();
+            let (mut names, mut limits) = (Vec::new(), Vec::new());
             for (limit, node) in part.get("limits").map(|it| it.pairs()).unwrap_or_default() {
+                names.push(limit.to_owned());
                 let about = format!("the limit {limit} of {name}");
                 let read = when.clone().and_then(|when| read_limit(limit, &node, when));
                 match read {
@@ -156,13 +159,14 @@ impl KuadrantReader {
                     Err(why) => self.notes.gaps.add(node.origin(), about, why),
                 }
             }
-            if !limits.is_empty() {
+            if !names.is_empty() {
                 self.policies.push(KuadrantPolicy {
                     origin: root.origin(),
                     name: name.clone(),
                     target: target.clone(),
                     is_override: path == "spec.overrides",
                     is_merged: part.text_of("strategy") == Some("merge"),
+                    names,
                     limits,
                 });
             }

@@ -1,5 +1,6 @@
 use super::Importer;
 use crate::Counting;
+use crate::outcome::Imported;
 use crate::source::{SourceFiles, SourceText};
 
 pub(crate) struct NoFiles;
@@ -25,4 +26,27 @@ fn limits_of_one_line_are_an_object() {
         assert_eq!(result.objects.len(), 1, "{between:?}");
         assert_eq!(result.entries.iter().map(|it| it.rules.len()).sum::<usize>(), 2);
     }
+}
+
+/// More Ingresses than any document has room for are counted, but not kept.
+#[test]
+fn further_entries_are_counted() {
+    let ingress = |number: usize| {
+        format!(
+            "kind: Ingress\nmetadata: {{name: web-{number}, annotations: {{nginx.ingress.kubernetes.io/limit-rps: '1'}}}}\n\
+             spec: {{rules: [{{host: h{number}.example.com, http: {{paths: [{{path: /}}]}}}}]}}\n---\n"
+        )
+    };
+    let count = Imported::MOST + 50;
+    let mut importer = Importer::new(None);
+    let text = (0..count).map(ingress).collect();
+    importer.read(&SourceText { name: "all.yaml".into(), text }, &NoFiles);
+    let result = importer.convert(Counting::PerGateway);
+    let [.., last] = result.gaps.list() else { panic!("no remarks") };
+    let holds = format!("one document holds {} of the {count} entries", result.entries.len());
+    assert!(last.reason.starts_with(&holds), "{}", last.reason);
+    assert_eq!(
+        last.about,
+        format!("Ingress default/web-{} and all later ones", result.entries.len())
+    );
 }
