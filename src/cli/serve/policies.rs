@@ -100,6 +100,8 @@ impl Policies {
         let settings = Settings::read(path, module)?;
         let mut config = Config::infer().await.map_err(io::Error::other)?;
         config.read_timeout = Some(SILENCE);
+        // Watches begin again by themselves, and the log has the reason.
+        config.default_retry = false;
         let client = Client::try_from(config).map_err(io::Error::other)?;
         let news = watches::start(&client, &settings, behind);
         let own_pod = env::var("POD_NAME").unwrap_or_else(|_| format!("pid-{}", process::id()));
