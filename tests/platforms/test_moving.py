@@ -12,7 +12,7 @@ from laboratory import CARGO_TARGET, VERSION, EnvoyGateway, Shared
 
 DIANA = CARGO_TARGET / "debug/diana"
 KINDS = "backendtrafficpolicy,httproute,gateway"
-# A caller that is always refused shows that limits are in force, and is not counted with others.
+# A caller with a count of its own, which shows that limits are in force.
 PROBE = {"x_probe": "on"}
 # No request is for two rules: Envoy charges one of them before the other refuses.
 CALLERS = [{"x_user": "one"}, {"x_user": "two"}, {"x_tenant": "a"}, {"x_tenant": "b"}, {}]
@@ -24,7 +24,7 @@ def rule(requests, **selectors):
     return {**({"clientSelectors": [{"headers": headers}]} if headers else {}), "limit": {"requests": requests, "unit": "Day"}}
 
 
-RULES = [rule(0, **PROBE), rule(4, x_user="one"), rule(6, x_user="two"), rule(3, x_tenant=None), rule(5)]
+RULES = [rule(1, **PROBE), rule(4, x_user="one"), rule(6, x_user="two"), rule(3, x_tenant=None), rule(5)]
 POLICY = {
     "apiVersion": "gateway.envoyproxy.io/v1alpha1",
     "kind": "BackendTrafficPolicy",

@@ -459,7 +459,11 @@ fn add(
                     "do not count in this bucket, in both; Traefik has charged the middlewares before it, Diana none".into()
                 },
                 belongs: format!(
-                    "this router, in each Traefik; here of this entry, in each gateway; {}",
+                    "this router, in {}; {}",
+                    match matches!(limit.count, TraefikCount::Rate(_, true)) {
+                        true => "all Traefiks together; here of this entry, in all gateways",
+                        false => "each Traefik; here of this entry, in each gateway",
+                    },
                     KeySource::counted_by(std::slice::from_ref(&limit.source))
                 ),
                 keyless: if limit.source.is_always() {

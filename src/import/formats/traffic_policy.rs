@@ -112,6 +112,11 @@ impl PolicyReader {
             let rules = limits.get("rules").map(|it| it.items()).unwrap_or_default();
             for rule in rules {
                 match PolicyRule::read(&rule) {
+                    Ok(read) if read.requests == 0 && path == "spec.rateLimit.local" => {
+                        let reason = "Envoy refuses a local limit of 0 requests together with the routes that have it, so no limit of the policy \
+                                      began to hold";
+                        self.notes.inert.add(rule.origin(), format!("a rule of {name}"), reason);
+                    }
                     Ok(rule) => found.push(rule),
                     Err(why) => {
                         self.notes.gaps.add(rule.origin(), format!("a rule of {name}"), why)
