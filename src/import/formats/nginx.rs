@@ -192,6 +192,9 @@ pub(super) fn import(directives: &[Directive], notes: Imported) -> Imported {
         let keys = entry_keys(&covered, &key);
         imported.entries.push(ImportedEntry { origin, title, keys, rules: vec![rule] });
     }
+    if !imported.entries.is_empty() {
+        other_settings(directives, &mut imported.gaps);
+    }
     for owners in servers.routes.shared() {
         imported.objects.extend(object(owners, &servers, &zones));
     }
@@ -202,6 +205,34 @@ pub(super) fn import(directives: &[Directive], notes: Imported) -> Imported {
         imported.inert.add(zone.origin.clone(), format!("the zone {name}"), reason);
     }
     imported
+}
+
+/// Remarks about settings that change which requests a limit counts, or under which address.
+fn other_settings(directives: &[Directive], gaps: &mut Notes) {
+    for directive in directives {
+        let reason = match directive.name() {
+            "real_ip_header" => {
+                "nginx takes the client's address from a proxy in front; Envoy needs the same, by xff_num_trusted_hops or the PROXY protocol, \
+                 or all clients of that proxy are one caller"
+            }
+            "rewrite" if leads_elsewhere(directive) => {
+                "nginx counts these requests under the limits of the location for the new path, the rules under those of the old one"
+            }
+            _ => {
+                other_settings(&directive.block, gaps);
+                continue;
+            }
+        };
+        gaps.add(directive.origin.clone(), directive.shown(), reason);
+    }
+}
+
+/// Returns true if nginx chooses a location again after a `rewrite`.
+fn leads_elsewhere(rewrite: &Directive) -> bool {
+    let [_, target, flags @ ..] = rewrite.arguments() else { return false };
+    let is_last = flags.first().is_none_or(|flag| flag == "last");
+    let is_redirect = ["http://", "https://", "$scheme"].iter().any(|it| target.starts_with(it));
+    is_last && !is_redirect
 }
 
 /// All limits of a place together, if all of them are imported.

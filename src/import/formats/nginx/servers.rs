@@ -100,8 +100,8 @@ impl Servers {
             for name in name.arguments() {
                 let lower = name.to_ascii_lowercase();
                 match lower.strip_prefix('.') {
-                    _ if is_default => {}
                     Some(rest) => hosts.extend([rest.to_owned(), format!("*.{rest}")]),
+                    None if is_default && (lower.starts_with('~') || lower.ends_with(".*")) => {}
                     None if lower.starts_with('~') || lower.ends_with(".*") => {
                         let reason = "no host of a rule has this form; requests to these hosts have no limit";
                         gaps.add(server.origin.clone(), format!("server_name {name}"), reason);
@@ -111,8 +111,9 @@ impl Servers {
                 }
             }
         }
+        // It has its own names, too: a server of another port may have the same ones.
         if is_default {
-            hosts = vec![String::new()];
+            hosts.push(String::new());
         }
         if !hosts.is_empty() {
             let level = outer.within(&server.block, gaps);
@@ -247,7 +248,15 @@ impl LimitLevel {
             let value = directive.arguments().first().map_or("", String::as_str);
             match directive.name() {
                 "limit_req" | "limit_conn" => match read_use(directive, is_connections) {
-                    Some(used) => own.get_mut(kind).into_iter().for_each(|it| it.push(used.clone())),
+                    Some(used) => {
+                        let Some(own) = own.get_mut(kind) else { continue };
+                        if own.iter().any(|other| other.zone == used.zone) {
+                            let reason = "the place has the zone already, so nginx refuses the configuration";
+                            gaps.add(directive.origin.clone(), directive.shown(), reason);
+                            continue;
+                        }
+                        own.push(used);
+                    }
                     None => gaps.add(
                         directive.origin.clone(),
                         directive.shown(),
