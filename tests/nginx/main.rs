@@ -28,8 +28,8 @@ const AT_ONCE: u64 = 25;
 /// Some instant, in milliseconds since 1970.
 const BEGIN: u64 = 1_795_500_000_000;
 
-/// The zones and the limits of thirty configurations.
-const CONFIGURATIONS: [(&str, &str); 30] = [
+/// The zones and the limits of the configurations.
+const CONFIGURATIONS: [(&str, &str); 31] = [
     ("rate=1r/s", "zone=a"),
     ("rate=1r/s", "zone=a burst=1 nodelay"),
     ("rate=4r/s", "zone=a burst=8 nodelay"),
@@ -60,6 +60,7 @@ const CONFIGURATIONS: [(&str, &str); 30] = [
     ("rate=300r/s", "zone=b burst=5 nodelay; limit_req zone=a burst=30 nodelay"),
     ("rate=59r/s", "zone=a burst=5 nodelay; limit_req zone=b"),
     ("rate=777r/s", "zone=a burst=9 delay=2; limit_req zone=b burst=90"),
+    ("rate=50r/s", "zone=text burst=8 nodelay"),
 ];
 
 /// An nginx that ends with the test.
@@ -87,6 +88,7 @@ fn limits(rate: &str, limit: &str) -> String {
     format!(
         "limit_req_zone $http_x_key zone=a:10m {rate};\n\
          limit_req_zone $http_x_other zone=b:10m rate=200r/s;\n\
+         limit_req_zone user-$http_x_key zone=text:10m {rate};\n\
          server {{\n  listen 127.0.0.1:PORT;\n  location / {{\n    limit_req {limit};\n    \
          set $arrival $connection_time;\n    add_header x-arrival $arrival always;\n    \
          add_header x-decided $limit_req_status always;\n    empty_gif;\n  }}\n}}\n"
