@@ -16,9 +16,9 @@ pub const NAME: &str = "original";
 const LISTED: usize = 50;
 
 /// A pasted text includes no files.
-struct NoFiles;
+struct PastedOnly;
 
-impl SourceFiles for NoFiles {
+impl SourceFiles for PastedOnly {
     fn included(&self, _: &str, _: &str) -> Result<Vec<SourceText>, String> {
         Err("the page reads no files; paste its text instead".into())
     }
@@ -26,7 +26,7 @@ impl SourceFiles for NoFiles {
 
 fn read(text: &str) -> ImportResult {
     let mut importer = Importer::new(None);
-    importer.read(&SourceText { name: "pasted".into(), text: text.into() }, &NoFiles);
+    importer.read(&SourceText { name: "pasted".into(), text: text.into() }, &PastedOnly);
     importer.convert(Counting::PerGateway)
 }
 
