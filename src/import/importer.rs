@@ -244,13 +244,16 @@ impl Importer {
             entries.into_iter().for_each(|entry| writer.add(entry, &mut gaps));
             writer.skip(more);
         }
-        let (document, entries) = writer.finish(&mut gaps);
+        // First, so that a full list has it.
+        let mut first = Notes::default();
+        let (document, entries) = writer.finish(&mut first);
+        first.append(gaps);
         ImportResult {
             formats,
             document,
             entries,
             objects,
-            gaps: gaps.sorted(),
+            gaps: first.sorted(),
             inert: inert.sorted(),
         }
     }

@@ -109,6 +109,13 @@ pub struct Notes {
 impl Imported {
     /// Maximum number of entries: more than a document holds.
     pub const MOST: usize = 10_000;
+
+    /// Returns true, and counts an entry, if no document has room for it.
+    pub fn has_no_room(&mut self) -> bool {
+        let is_full = self.entries.len() >= Imported::MOST;
+        self.more += usize::from(is_full);
+        is_full
+    }
 }
 
 impl Notes {

@@ -212,7 +212,10 @@ impl Routes {
             let is_more = |path: &&String| !paths.iter().any(|own| paths::covers(own, path));
             let more: Vec<&str> = all.iter().filter(is_more).map(String::as_str).take(5).collect();
             if !more.is_empty() {
-                let about = format!("the paths of the host {host}");
+                let about = match *host {
+                    "" => "the paths of all other hosts".to_owned(),
+                    host => format!("the paths of the host {host}"),
+                };
                 let reason = format!(
                     "the entry covers each of its paths on each of its hosts, and so {} here, too",
                     more.join(", ")

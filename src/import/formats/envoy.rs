@@ -205,6 +205,10 @@ impl LocalRules<'_, '_> {
     /// The buckets that one request may pay together.
     fn add_object(&mut self, paid: &[PaidBucket<'_>], makers: &[usize]) {
         let limit = self.limit;
+        // Then the document has no room for its rules.
+        if self.imported.more > 0 {
+            return;
+        }
         let mut all = RequestCondition::default();
         let (mut used, mut found) = (Vec::new(), Vec::new());
         for (bucket, maker) in paid.iter().zip(makers) {
@@ -263,7 +267,7 @@ impl LocalRules<'_, '_> {
     ) {
         let LocalRules { limit, group, imported, .. } = self;
         // Such a bucket is never empty.
-        if buckets.size.most > MOST {
+        if buckets.size.most > MOST || imported.has_no_room() {
             return;
         }
         let keys = buckets

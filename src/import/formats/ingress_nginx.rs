@@ -231,8 +231,7 @@ impl IngressReader {
         order.retain(|(_, (_, limits))| !limits.is_empty());
         order.sort_by(|(_, (one, _)), (_, (other, _))| one.origin.cmp(&other.origin));
         for (number, (ingress, limits)) in order {
-            if imported.entries.len() == Imported::MOST {
-                imported.more += 1;
+            if imported.has_no_room() {
                 continue;
             }
             let Some(covered) = routes.of(number, &mut imported.gaps) else { continue };
