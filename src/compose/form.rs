@@ -138,7 +138,7 @@ fn owned(entry: &Tree, policy: &PolicyObject) -> Tree {
     with_rules(entry, &|rule| with(rule, "name", &name))
 }
 
-/// An entry whose rules have tables for `keys` callers each.
+/// An entry with tables for `keys` callers in each of its rules.
 pub fn with_keys(entry: &Tree, keys: usize) -> Tree {
     with_rules(entry, &|rule| {
         let Tree::Map(pairs) = rule else { return rule.clone() };

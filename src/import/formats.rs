@@ -43,7 +43,7 @@ pub(crate) trait FormatReader {
         false
     }
 
-    /// The number of processes of the original whose counts the rules have together.
+    /// The number of processes of the original that one count of a rule replaces.
     fn processes(&mut self, _: u32) {}
 
     /// The limits of all texts.

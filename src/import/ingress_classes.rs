@@ -1,4 +1,4 @@
-//! The controllers of Ingresses, as far as the objects tell.
+//! The controllers of Ingresses, by their classes and annotations.
 
 use hashbrown::{HashMap, HashSet};
 

@@ -55,7 +55,7 @@ impl ModelFleet {
         self.turns.clear();
     }
 
-    /// The decision of the process whose turn it is.
+    /// The decision of the process that gets the request. A caller's requests go to each in turn.
     pub(crate) fn decide(&mut self, caller: Option<u8>, request: &dyn Arrival) -> ModelDecision {
         let turn = self.turns.entry(caller).or_insert(0);
         let number = *turn % self.processes;

@@ -12,7 +12,7 @@ from laboratory import CARGO_TARGET, VERSION, EnvoyGateway, Shared
 
 DIANA = CARGO_TARGET / "debug/diana"
 KINDS = "backendtrafficpolicy,httproute,gateway"
-# A caller with a count of its own, which shows that limits are in force.
+# A caller with a separate count, by whose refusals the test sees that the limits apply.
 PROBE = {"x_probe": "on"}
 # No request is for two rules: Envoy charges one of them before the other refuses.
 CALLERS = [{"x_user": "one"}, {"x_user": "two"}, {"x_tenant": "a"}, {"x_tenant": "b"}, {}]

@@ -11,7 +11,7 @@ impl SourceFiles for NoFiles {
     }
 }
 
-/// Lines that apply at once are an object, with a verdict of its own.
+/// Lines that apply at once are an object, with another verdict.
 #[test]
 fn limits_of_one_line_are_an_object() {
     for between in [" ", "\n"] {
@@ -28,8 +28,8 @@ fn limits_of_one_line_are_an_object() {
     }
 }
 
-/// More entries than any document has room for are counted, but not kept. The list says so, however
-/// long it is.
+/// More entries than any document has room for are counted, but not kept. The list has their
+/// number, however long it is.
 #[test]
 fn further_entries_are_counted() {
     let ingress = |number: usize| {

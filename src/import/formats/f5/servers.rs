@@ -138,7 +138,7 @@ struct PolicyScope<'r> {
 }
 
 impl PolicyScope<'_> {
-    /// The directives of a place with some policies, whose maps and zones are written.
+    /// Writes the maps and zones of some policies. Returns the directives of their place.
     fn place(&self, names: &PolicyNames, writer: &mut ServerWriter<'_>) -> Vec<Directive> {
         let mut known: Vec<(&String, &RatePolicy)> = Vec::new();
         for (name, origin) in names {
@@ -203,7 +203,7 @@ fn plain(text: &str) -> String {
     text.chars().map(plain).collect()
 }
 
-/// The map that makes the key of a policy of a group: that of its own requests, else nothing.
+/// The map that makes the key of a policy of a group: empty for requests of another tier.
 fn tier_map<'p>(
     variable: &str,
     name: &str,

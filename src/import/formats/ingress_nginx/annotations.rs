@@ -103,7 +103,7 @@ struct AnnotationReading<'r> {
 }
 
 /// Reads the annotations of an Ingress. `prefix` is that of the controller's annotations. `is_f5`
-/// says that NGINX Inc.'s controller reads its own ones.
+/// is true if NGINX Inc.'s controller reads the Ingress, too.
 pub(super) fn read(
     prefix: &str,
     annotations: &[Annotation],
