@@ -47,7 +47,7 @@ const LEASED: Sizes<'_> =
 const FAR: Sizes<'_> = [&[[1, 2, 2, 1, 0, 0]], &[]];
 
 /// Of a worker that stands still while another one loses Redis.
-const BESIDE: Sizes<'_> = [&[], &[[1, 1, 2, 1, 0, 0]]];
+const BESIDE: Sizes<'_> = [&[[1, 1, 1, 1, 0, 0]], &[]];
 
 /// Of rules that ask after they have decided.
 const AFTER: Sizes<'_> = [

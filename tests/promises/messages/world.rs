@@ -35,7 +35,7 @@ pub const BUSY_FOR: Micros = 2 * SOON + BUSY as Micros * OFTEN;
 const PAUSES: [Micros; 2] = [SECOND / 4, SECOND / 10];
 
 /// An outage of one worker, within the pause of a call of another one.
-const OUTAGE: [Micros; 2] = [SECOND * 4 / 25, SECOND / 10];
+const OUTAGE: Micros = SECOND * 4 / 25;
 
 /// After which the fleet is at rest: breakers are closed, leases returned, the slots of dead gateways free.
 const REST: Micros = 16 * SECOND / 5;
@@ -259,10 +259,9 @@ impl World<'_> {
         let now = self.mono();
         if left.waits > 0 && self.case.is_far() {
             let is_one = self.case.workers == 1;
-            let pauses = if is_one { PAUSES } else { OUTAGE };
-            let pause = pauses[pauses.len() - left.waits];
+            let pause = if is_one { PAUSES[PAUSES.len() - left.waits] } else { OUTAGE };
             // At first other calls are made beside those that are pending.
-            let serves = !is_one || left.waits < pauses.len();
+            let serves = !is_one || left.waits < PAUSES.len();
             events.push(Event::Wait(now + pause + SOON, serves));
         } else if left.waits > 0 && (!self.is_under_way() || left.faults > 0) {
             if !messages.is_empty() {
