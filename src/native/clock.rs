@@ -57,6 +57,12 @@ impl ModuleClock {
         BEGIN + micros(self.origin.elapsed())
     }
 
+    /// Until when the thread sleeps. Zero while it is awake.
+    #[cfg(feature = "explored")]
+    pub(crate) fn sleeps_until(&self) -> Micros {
+        self.sleeps_until.load(Ordering::SeqCst)
+    }
+
     /// Starts the thread, unless it runs.
     pub(crate) fn start(&self, run: impl FnOnce() + Send + 'static) {
         #[cfg(feature = "explored")]
@@ -77,9 +83,14 @@ impl ModuleClock {
 
     /// Wakes the thread if it sleeps for longer than that.
     pub(crate) fn notify(&self, due: Micros) {
-        if due < self.sleeps_until.load(Ordering::SeqCst)
-            && let Some(Some(thread)) = self.thread.get()
-        {
+        if due >= self.sleeps_until.load(Ordering::SeqCst) {
+            return;
+        }
+        #[cfg(feature = "explored")]
+        if self.explored.get().is_some() {
+            return self.sleeps_until.store(0, Ordering::SeqCst);
+        }
+        if let Some(Some(thread)) = self.thread.get() {
             thread.unpark();
         }
     }
@@ -88,6 +99,11 @@ impl ModuleClock {
     pub(crate) fn sleep(&self, until: Micros, is_stale: impl FnOnce() -> bool) {
         self.sleeps_until.store(until, Ordering::SeqCst);
         if !is_stale() {
+            #[cfg(feature = "explored")]
+            if self.explored.get().is_some() {
+                // Until a timer wakes it.
+                return;
+            }
             thread::park_timeout(Duration::from_micros(until.saturating_sub(self.monotonic())));
         }
         self.sleeps_until.store(0, Ordering::SeqCst);

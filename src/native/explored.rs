@@ -4,6 +4,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{MutexGuard, PoisonError};
 
+use diana_policy::port::SharedData;
 use diana_policy::time::Micros;
 
 use crate::calls::CallReply;
@@ -34,6 +35,31 @@ pub fn set_clock(module: &Module, now: Micros) {
 #[must_use]
 pub fn next_due(module: &Module) -> Micros {
     timers::next_due(module)
+}
+
+/// The thread for timers goes to sleep. `meanwhile` runs at each instant between its steps: 0 once it knows until when, 1 once
+/// workers see that it sleeps, 2 once it has looked whether a timer was set before.
+pub fn sleep(module: &Module, meanwhile: impl Fn(usize)) {
+    let due = timers::next_due(module);
+    meanwhile(0);
+    module.clock.sleep(due, || {
+        meanwhile(1);
+        let is_stale = timers::next_due(module) != due;
+        meanwhile(2);
+        is_stale
+    });
+}
+
+/// Until when the thread for timers sleeps. Zero while it is awake.
+#[must_use]
+pub fn sleeps_until(module: &Module) -> Micros {
+    module.clock.sleeps_until()
+}
+
+/// The data that all workers share.
+#[must_use]
+pub fn data(module: &'static Module) -> impl SharedData {
+    &module.values
 }
 
 /// Runs a wake-up of the thread for timers.

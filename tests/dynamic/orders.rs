@@ -3,9 +3,10 @@
 //!
 //! `DIANA_DEPTH` chooses the number of events.
 
+mod data;
 mod replies;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::{env, thread};
@@ -68,6 +69,34 @@ fn no_held_request_misses_its_turn() {
     tell(RULES, try_orders);
 }
 
+#[test]
+fn the_thread_for_timers_is_woken() {
+    tell(RULES, try_sleeps);
+}
+
+/// Requests come before the thread sleeps, at each instant between its steps, and while it sleeps. Returns the number of worlds.
+fn try_sleeps(gateway: &'static Gateway) -> u64 {
+    let hours = Cell::new(1);
+    let Tried { worlds, .. } = try_all(1..=REQUESTS - 1, |requests, choices| {
+        hours.set(hours.get() + 1);
+        let world = RefCell::new(World::new(gateway, hours.get() * HOUR, 0));
+        let mut pick = || (choices.pick(5), choices.pick(WORKERS));
+        let arrivals: Vec<_> = (0..requests).map(|_| pick()).collect();
+        let begin = |instant: usize| {
+            let arrivals = arrivals.iter().filter(|arrival| arrival.0 == instant);
+            arrivals.for_each(|(_, worker)| world.borrow_mut().begin(*worker));
+        };
+        begin(0);
+        explored::sleep(&gateway.module, |instant| begin(1 + instant));
+        begin(4);
+        let (until, due) =
+            (explored::sleeps_until(&gateway.module), explored::next_due(&gateway.module));
+        assert!(until <= due, "it sleeps until {until}, beyond a timer at {due}");
+        world.into_inner().close();
+    });
+    worlds
+}
+
 /// Tries worlds of a gateway with these rules.
 fn tell(rules: &str, tries: fn(&'static Gateway) -> u64) {
     let gateway = Gateway::start();
@@ -80,11 +109,14 @@ fn tell(rules: &str, tries: fn(&'static Gateway) -> u64) {
     gateway.end();
 }
 
+fn depth() -> usize {
+    env::var("DIANA_DEPTH").map_or(3, |depth| depth.parse().expect("a number"))
+}
+
 /// Returns their number.
 fn try_orders(gateway: &'static Gateway) -> u64 {
-    let depth: usize = env::var("DIANA_DEPTH").map_or(3, |depth| depth.parse().expect("a number"));
     let hours = Cell::new(1);
-    let Tried { worlds, .. } = try_all(1..=2 * depth + 2, |acts, choices| {
+    let Tried { worlds, .. } = try_all(1..=2 * depth() + 2, |acts, choices| {
         hours.set(hours.get() + 1);
         let mut world = World::new(gateway, hours.get() * HOUR, choices.pick(3));
         (0..acts).for_each(|_| world.act(choices));
