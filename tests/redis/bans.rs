@@ -13,7 +13,7 @@ use kit::seed;
 use kit::server::Server;
 
 /// Counts refusals of a caller. With zero it only reads.
-fn count(ban: &Ban, caller: u64, refusals: u64) -> Refusals {
+pub fn count(ban: &Ban, caller: u64, refusals: u64) -> Refusals {
     Refusals {
         fingerprint: ban.fingerprint(1),
         caller: Key { hash: caller, second_hash: caller },

@@ -3,8 +3,9 @@
 //! `DIANA_DEPTH` is one more than the number of questions, by default two.
 
 use diana_algorithm::{Capabilities, IN_FLIGHT};
-use diana_policy::Quota;
+use diana_policy::ban::WORDS;
 use diana_policy::time::{Micros, SECOND, Unit};
+use diana_policy::{Ban, Quota};
 use diana_redis::protocol::{CallNumber, Charge, Effect, Login, Pipeline, Reply, Script};
 use diana_redis::protocol::{RuleReply, ScriptAnswer, SettlementBatch};
 use diana_store::slots::arrears::Arrears;
@@ -12,8 +13,10 @@ use kit::choices::{Choices, Tried, try_all};
 use kit::laws::case::Case;
 use kit::model::redis::Redis;
 use kit::model::{LONG, NOTHING, TERM};
-use kit::rules::{Rule, START, by, pipeline};
+use kit::rules::{Rule, START, ban_pipeline, by, pipeline};
 use kit::server::{Server, spell};
+
+use super::bans::count;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Act {
@@ -45,11 +48,12 @@ enum Act {
     Hold,
     Free,
     Beat,
-    /// The call arrives again.
+    /// The call arrives again, and after the sender's next one.
     Again,
+    Late,
 }
 
-const ACTS: [Act; 19] = [
+const ACTS: [Act; 20] = [
     Act::Ask(1, false),
     Act::Ask(2, false),
     Act::Ask(1, true),
@@ -69,13 +73,18 @@ const ACTS: [Act; 19] = [
     Act::Read,
     Act::Reset,
     Act::Again,
+    Act::Late,
 ];
 
 /// Questions about requests in flight: one begins, its worker confirms it, one has ended, and the worker lives.
-const IN_FLIGHT_ACTS: [Act; 5] = [Act::Ask(1, false), Act::Hold, Act::Free, Act::Beat, Act::Again];
+const IN_FLIGHT_ACTS: [Act; 6] =
+    [Act::Ask(1, false), Act::Hold, Act::Free, Act::Beat, Act::Again, Act::Late];
 
 /// The time before a question: none, to another term, to another term of leases, and to another window.
 const WAITS: [Micros; 4] = [0, TERM, LONG, SECOND];
+
+/// Slices of a ban.
+const SLICES: usize = 8;
 
 /// The knowledge of a gateway, and the replies of Redis.
 struct Sender<'r> {
@@ -133,7 +142,7 @@ impl Sender<'_> {
             Act::Read if !holds => effect(Effect::ReadUsage),
             Act::Reset if !holds => effect(Effect::Reset),
             Act::Settle | Act::Report | Act::SettleAgain => none,
-            Act::Owe | Act::Again | Act::Read | Act::Reset => none,
+            Act::Owe | Act::Again | Act::Late | Act::Read | Act::Reset => none,
             Act::Arrears | Act::NextArrears | Act::FormerArrears => {
                 match act {
                     Act::NextArrears => {
@@ -154,12 +163,17 @@ impl Sender<'_> {
         }
     }
 
-    fn pipeline(&mut self, act: Act, charge: Charge) -> Pipeline {
+    /// A call with the next number.
+    fn next(&mut self, charges: Vec<Charge>) -> Pipeline {
         self.number += 1;
         let number = Some(CallNumber { sender: 1, slot: 0, number: self.number });
+        Pipeline { number, ..pipeline(Some(self.now), charges) }
+    }
+
+    fn pipeline(&mut self, act: Act, charge: Charge) -> Pipeline {
         let settles = match act {
             Act::Settle | Act::Report => {
-                let batch = SettlementBatch { sender: 1, number: self.number, asks: 1 };
+                let batch = SettlementBatch { sender: 1, number: self.number + 1, asks: 1 };
                 self.settled = Some((charge.clone(), batch));
                 Some(batch)
             }
@@ -168,7 +182,7 @@ impl Sender<'_> {
         };
         let again = self.settled.as_ref().filter(|_| act == Act::SettleAgain);
         let charge = again.map_or(charge, |(charge, _)| charge.clone());
-        let mut pipeline = Pipeline { number, ..pipeline(Some(self.now), vec![charge]) };
+        let mut pipeline = self.next(vec![charge]);
         pipeline.calls[0].settles = settles;
         pipeline
     }
@@ -193,30 +207,43 @@ fn play(
         sender.now += if step == 0 { 0 } else { WAITS[choices.pick(WAITS.len())] };
         let act = all[choices.pick(all.len())];
         acts.push(act);
+        let mut calls = Vec::new();
         let pipeline = match (act, last.take()) {
             (Act::Again, Some(last)) => last,
+            (Act::Late, Some(last)) => {
+                calls.push(sender.next(Vec::new()));
+                last
+            }
             _ => {
                 let charge = sender.charge(act);
                 sender.latest = Some((NOTHING, charge.clone()));
                 sender.pipeline(act, charge)
             }
         };
+        calls.push(pipeline.clone());
         let login = Login::default();
-        let answer = model.answer(&by(Script::Text, &pipeline).encode(&login), sender.now);
-        if let Some(Ok(ScriptAnswer::Decided(decided))) = pipeline.answers(&login, &answer).pop()
-            && let Some(Reply::Rule(reply)) = decided.asks[0].replies.first()
-            && let Some((latest, _)) = &mut sender.latest
-        {
-            *latest = *reply;
+        for call in &calls {
+            let answer = model.answer(&by(Script::Text, call).encode(&login), sender.now);
+            if let Some(Ok(ScriptAnswer::Decided(decided))) = call.answers(&login, &answer).pop()
+                && let Some(Reply::Rule(reply)) =
+                    decided.asks.first().and_then(|it| it.replies.first())
+                && let Some((latest, _)) = &mut sender.latest
+            {
+                *latest = *reply;
+            }
+            let body = by(Script::Digest, call).encode(&login);
+            bytes.extend(&body[..body.len() - quit.len()]);
+            answers.extend(answer.strip_suffix(b"+OK\r\n").expect("an answer to QUIT"));
         }
-        let body = by(Script::Digest, &pipeline).encode(&login);
-        bytes.extend(&body[..body.len() - quit.len()]);
-        answers.extend(answer.strip_suffix(b"+OK\r\n").expect("an answer to QUIT"));
         last = Some(pipeline);
     }
     bytes.extend(quit);
     answers.extend(b"+OK\r\n");
     (bytes, answers, acts)
+}
+
+fn depth() -> usize {
+    std::env::var("DIANA_DEPTH").map_or(3, |depth| depth.parse().expect("a number"))
 }
 
 fn hold(short: &str, quota: Quota, counts: bool) {
@@ -227,8 +254,7 @@ fn compare(rule: &Rule, all: &[Act]) {
     let server = Server::start();
     // Redis has the script from here on.
     server.decide(&pipeline(Some(START), vec![]));
-    let depth = std::env::var("DIANA_DEPTH").map_or(3, |depth| depth.parse().expect("a number"));
-    let Tried { worlds, .. } = try_all(1..=depth - 1, |steps, choices| {
+    let Tried { worlds, .. } = try_all(1..=depth() - 1, |steps, choices| {
         let (bytes, expected, acts) = play(rule, all, steps, choices);
         let answers = server.exchange(&bytes);
         let [own, model] = [&answers, &expected].map(|bytes| String::from_utf8_lossy(bytes));
@@ -273,4 +299,33 @@ fn of_requests_in_flight() {
     let algorithm = (IN_FLIGHT.build)(&quota).expect("a limit");
     let rule = Rule::of(IN_FLIGHT, Case { quota, algorithm }).expect("Redis counts them");
     compare(&Rule { numbers: rule.numbers.held_by(5), ..rule }, &IN_FLIGHT_ACTS);
+}
+
+/// Refusals of a caller, and the time between them in slices: the script bans like the step in Rust.
+#[test]
+fn of_bans() {
+    let ban = Ban {
+        after: 3,
+        within: 7 * SECOND,
+        period: 3 * SECOND,
+        max: 6 * SECOND,
+        halve_after: 4 * SECOND,
+        is_shadow: false,
+    };
+    let server = Server::start();
+    let Tried { worlds, .. } = try_all(1..=depth() - 1, |steps, choices| {
+        server.command(&["FLUSHALL"]);
+        let (mut state, mut now, mut acts) = ([0; WORDS], START, Vec::new());
+        for _ in 0..steps {
+            now += choices.pick(2 * SLICES) as u64 * ban.slice();
+            let refusals = choices.pick(3) as u64;
+            acts.push((now - START, refusals));
+            let decided = server.decide(&ban_pipeline(Some(now), count(&ban, 0, refusals)));
+            let begins = refusals > 0 && ban.count(&mut state, now, refusals);
+            let left = ban.left(Ban::until(&state), now);
+            let reply = decided.bans[0][0];
+            assert_eq!((reply.begins, reply.left), (begins, left), "{acts:?}");
+        }
+    });
+    println!("tried: {worlds} questions, bans");
 }
