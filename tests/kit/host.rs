@@ -22,6 +22,8 @@ pub struct FakeHost {
     pub counts: Rc<RefCell<BTreeMap<String, i64>>>,
     pub random: u128,
     pub environment: FakeEnvironment,
+    /// Whether it refuses calls.
+    pub refuses_calls: Cell<bool>,
     /// The switches of operators.
     pub switches: Cell<Switches>,
     /// The process, if its workers are threads of one.
@@ -79,6 +81,7 @@ impl Default for FakeHost {
             counts: Rc::default(),
             random: 7 << 64 | 9,
             environment: FakeEnvironment::default(),
+            refuses_calls: Cell::default(),
             switches: Cell::default(),
             process: None,
             slow: RefCell::default(),
@@ -209,6 +212,9 @@ impl FakeHost {
 
 impl Callout for FakeHost {
     fn send(&self, call: &Call) -> Result<u32, &'static str> {
+        if self.refuses_calls.get() {
+            return Err("no healthy host");
+        }
         let mut calls = self.calls.borrow_mut();
         calls.push((self.caller.get(), call.clone()));
         Ok(calls.len() as u32 - 1)

@@ -30,6 +30,9 @@ const PLAIN: Sizes<'_> = [
     &[[2, 1, 1, 1, 1, 0], [3, 1, 1, 1, 0, 1], [2, 2, 1, 1, 0, 0]],
 ];
 
+/// Of hosts that refuse a call, also one for the second time.
+const REFUSED: Sizes<'_> = [&[[1, 1, 1, 1, 0, 1]], &[]];
+
 /// Of gateways that begin or end while others are cut off.
 const CHANGED: Sizes<'_> = [&[[2, 1, 0, 0, 1, 1]], &[]];
 
@@ -58,7 +61,7 @@ const AFTER: Sizes<'_> = [
 /// Of settlements that wait while others are sent, and of their share.
 const WAITING: Sizes<'_> = [&[[1, 2, 0, 0, 0, 1]], &[]];
 const SETTLED: Sizes<'_> = [&[[1, 2, 0, 0, 0, 1]], &[]];
-const RELOADED: Sizes<'_> = [&[[1, 1, 0, 1, 1, 0]], &[]];
+const RELOADED: Sizes<'_> = [&[[1, 1, 0, 2, 1, 0]], &[]];
 
 /// Of a caller whose permits a gateway leases near the end of a window.
 const LEASED_AT_END: Sizes<'_> = [&[[1, 2, 1, 1, 0, 0]], &[]];
@@ -91,6 +94,7 @@ fn of_a_window() {
 fn of_a_window_with_room() {
     hold("wide window", PLAIN);
     hold("wide window", CHANGED);
+    hold("wide window, calls refused", REFUSED);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use kit::choices::{Tried, try_all};
 
 use crate::depth;
 use case::{Place, cases};
-use full::{Full, full_cases, pair};
+use full::{Full, full_cases, pair, requests_in_flight};
 use world::{FULL, NARROW, World};
 
 /// Tries all traces in a store. In some trace of each rule the bound is reached.
@@ -67,4 +67,9 @@ fn without_room() {
         });
         println!("tried: {worlds} traces, {place:?} without room");
     }
+    let keys = pair(Place::Worker);
+    let Tried { worlds, .. } = try_all(1..=2 * depth(), |events, choices| {
+        requests_in_flight(keys, events, choices);
+    });
+    println!("tried: {worlds} traces, requests in flight without room");
 }

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
+use diana_policy::key::Key;
 use diana_policy::time::{DAY, Now, SECOND};
 use diana_policy::{Ban, Scope};
 use diana_store::bans::Bans;
@@ -35,17 +36,24 @@ enum Act {
     Count,
     /// An operator bans another caller for a shorter time.
     Order,
+    /// The rule refuses a request of a caller with the same line in the memory of a worker.
+    Beside,
 }
 
 /// The first ones alone are tried in larger worlds.
-const ACTS: [Act; 5] = [Act::Refuse(1), Act::Refuse(2), Act::Look, Act::Count, Act::Order];
+const ACTS: [Act; 6] =
+    [Act::Refuse(1), Act::Refuse(2), Act::Look, Act::Count, Act::Order, Act::Beside];
 
 const FEW: usize = 4;
 
+/// Lines in the memory of a worker.
+const LINES: usize = 8;
+
 struct Worker {
     bans: RefCell<Bans>,
-    /// Refusals in it.
+    /// Refusals in it, of the caller and of the one beside it.
     refused: RefCell<u64>,
+    beside: Cell<u64>,
     begun: RefCell<u64>,
     has_ordered: Cell<bool>,
 }
@@ -58,18 +66,23 @@ pub fn world(workers: usize, acts: usize, choices: &mut Choices) {
         .map(|_| {
             let mut tables = Tables::default();
             let mut stores = Stores::new("promises".into(), stage.data.clone(), &mut tables);
-            let bans = Bans::new(ban, Scope::Gateway, 7, 8, None, &mut stores);
-            let (refused, begun, has_ordered) = Default::default();
-            Rc::new(Worker { bans: RefCell::new(bans), refused, begun, has_ordered })
+            let bans = Bans::new(ban, Scope::Gateway, 7, LINES, None, &mut stores);
+            let (refused, beside, begun, has_ordered) = Default::default();
+            Rc::new(Worker { bans: RefCell::new(bans), refused, beside, begun, has_ordered })
         })
         .collect();
+    // A worker has gathered a refusal before.
+    let has_before = acts == 1 && choices.pick(2) == 1;
+    if has_before {
+        workers[0].act(Act::Refuse(1));
+    }
     let mut programs = vec![Vec::new(); workers.len()];
     let kinds = if workers.len() > 2 || acts > 1 { FEW } else { ACTS.len() };
     for program in &mut programs {
         (0..acts).for_each(|_| program.push(ACTS[choices.pick(kinds)]));
     }
     let mut hasher = DefaultHasher::new();
-    (ban.after, &programs).hash(&mut hasher);
+    (ban.after, has_before, &programs).hash(&mut hasher);
     let work = |(worker, acts): (&Rc<Worker>, Vec<Act>)| {
         let worker = worker.clone();
         let work: Work = Box::new(move || acts.into_iter().for_each(|act| worker.act(act)));
@@ -81,11 +94,13 @@ pub fn world(workers: usize, acts: usize, choices: &mut Choices) {
     let living = || (0..workers.len()).filter(|it| !dead.contains(it)).map(|it| &workers[it]);
     living().for_each(|worker| worker.act(Act::Count));
     let refused: u64 = living().map(|worker| *worker.refused.borrow()).sum();
+    let beside: u64 = workers.iter().map(|worker| worker.beside.get()).sum();
+    let of_others = u64::from(beside >= ban.after);
     let begun = || living().map(|worker| *worker.begun.borrow()).sum::<u64>();
     if dead.is_empty() {
-        assert_eq!(begun(), u64::from(refused >= ban.after), "bans that began");
+        assert_eq!(begun(), u64::from(refused >= ban.after) + of_others, "bans that began");
     }
-    assert!(begun() <= 1, "a ban begins twice");
+    assert!(begun() <= 1 + of_others, "a ban begins twice");
     // A worker that ends may not have told the others of its ban. The next refusals do.
     if !dead.is_empty() {
         living().take(1).for_each(|worker| worker.act(Act::Refuse(ban.after)));
@@ -113,6 +128,12 @@ impl Worker {
             Act::Refuse(refusals) => {
                 *self.refused.borrow_mut() += refusals;
                 bans.count(key(0), refusals, START.mono);
+            }
+            Act::Beside => {
+                let line = |key: Key| key.hash % LINES as u64;
+                let other = (2..).map(key).find(|other| line(*other) == line(key(0)));
+                self.beside.set(self.beside.get() + 1);
+                bans.count(other.expect("one of some"), 1, START.mono);
             }
             Act::Look => _ = bans.left(key(0), START.mono),
             Act::Count => *self.begun.borrow_mut() += bans.maintain(START.mono),

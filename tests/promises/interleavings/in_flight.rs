@@ -4,20 +4,19 @@
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
-use std::sync::Arc;
 
-use diana_algorithm::IN_FLIGHT;
+use diana_policy::Scope;
 use diana_policy::settlement::Settlement;
-use diana_policy::time::{DAY, Micros, Now, SECOND, Unit};
-use diana_policy::{Quota, Scope};
+use diana_policy::time::{DAY, Micros, Now, SECOND};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
-use diana_store::{CounterSpec, Reservation, Store};
+use diana_store::{Reservation, Store};
 use kit::choices::Choices;
 use kit::store::gateway::key;
 use kit::store::{Take, account, ended};
 
 use super::stage::{Between, Stage, Work};
+use crate::traces::case::in_flight;
 
 const START: Now = Now { mono: DAY, wall: DAY };
 
@@ -126,29 +125,9 @@ pub fn world(workers: usize, acts: usize, choices: &mut Choices) {
 }
 
 fn open(limit: u64, stage: &Stage) -> Box<dyn Store> {
-    let quota = Quota::new(Unit::Second, limit);
-    let spec = CounterSpec {
-        entry: IN_FLIGHT,
-        algorithm: (IN_FLIGHT.build)(&quota).expect("a limit"),
-        quota,
-        plans: None::<Arc<_>>,
-        gateways: 1,
-        is_share: false,
-        unit_cost: 1,
-        fingerprint: 7,
-        keys: 8,
-        is_compound: false,
-        lines: diana_store::stores::lines(1),
-        daily: None,
-        may_be_cancelled: true,
-        settles: true,
-        checks: false,
-        keeps_used: false,
-        on_failure: None,
-        asks_after: false,
-    };
     let mut tables = Tables::default();
-    Stores::new("promises".into(), stage.data.clone(), &mut tables).open(Scope::Gateway, spec)
+    let mut stores = Stores::new("promises".into(), stage.data.clone(), &mut tables);
+    stores.open(Scope::Gateway, in_flight(limit))
 }
 
 impl Worker {

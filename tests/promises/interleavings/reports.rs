@@ -159,8 +159,8 @@ impl Worker {
         let mut hasher = DefaultHasher::new();
         (before, &body).hash(&mut hasher);
         self.stage.data.set(REDIS, &hasher.finish().to_le_bytes());
-        let told = network::Call::new(body, 0).granted(&reply).and_then(|(_, left)| left);
-        self.left.set(told.or(self.left.get()));
+        let told = network::Call::new(body, 0).granted(&reply).and_then(|(_, last)| last);
+        self.left.set(told.map(|(left, _)| left).or(self.left.get()));
         reply
     }
 }

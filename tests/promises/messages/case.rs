@@ -23,6 +23,8 @@ pub struct Case {
     pub before_edge: Option<Micros>,
     /// Whether a gateway leases permits of the caller.
     pub is_busy: bool,
+    /// Whether the host of a gateway that is cut off refuses calls, and those that it has made still have replies.
+    pub refuses: bool,
     /// Whether configurations change, and nothing else.
     pub reloads: bool,
     /// Whether requests are decided before Redis is asked.
@@ -71,12 +73,13 @@ pub fn case(name: &str, gateways: usize) -> Case {
     match name {
         "tight window" => day(2, "window"),
         "wide window" => day(8, "window"),
+        "wide window, calls refused" => Case { refuses: true, ..day(8, "window") },
         "wide sliding window" => day(8, "sliding window"),
         "tight bucket" => day(2, "token bucket"),
         "wide bucket" => day(8, "token bucket"),
         "settled window" => Case { used: &[0, 2], ..day(14, settled) },
         "settled window, reloaded" => Case { used: &[0], reloads: true, ..day(14, settled) },
-        "tight settled window" => Case { used: &[2], ticks_once: true, ..day(2, settled) },
+        "tight settled window" => Case { used: &[1, 2], ticks_once: true, ..day(2, settled) },
         "settled window, one gateway" => {
             Case { used: &[0, 2], ticks_once: true, ..day(14, settled) }
         }
@@ -127,6 +130,7 @@ impl Case {
             is_in_flight: false,
             before_edge: None,
             is_busy: false,
+            refuses: false,
             reloads: false,
             asks_after: false,
             ticks_once: timeout >= FAR,

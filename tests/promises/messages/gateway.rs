@@ -108,6 +108,12 @@ impl Gateway {
         stream.end(&ending, &self.worker, &self.host);
     }
 
+    /// Whether its host refuses calls from now on.
+    pub fn refuse_calls(&mut self, refuses: bool) {
+        self.see(refuses);
+        self.host.refuses_calls.set(refuses);
+    }
+
     /// When its timer fires.
     pub fn due(&self) -> Option<Micros> {
         self.host.next().map(|(due, _)| due)

@@ -10,6 +10,9 @@ use kit::model::redis::Redis;
 use kit::model::wire::{Asking, commands};
 use kit::model::{CHECKS, REPORT};
 
+/// In place of a `retry-after`: only reservations are missing.
+const SOON: i64 = -2;
+
 /// A message that has not arrived.
 #[derive(Clone, Hash)]
 pub enum Way {
@@ -67,8 +70,9 @@ pub struct Network {
     accounts: BTreeMap<Box<str>, Account>,
     /// Batches of settlements that a reply has confirmed.
     confirmed: BTreeSet<(Vec<u8>, u64)>,
-    /// Remaining permits by the latest reply about a request.
+    /// Remaining permits by the latest reply about a request, and whether it refuses it until reservations end.
     pub left: u64,
+    pub is_soon: bool,
     /// A hash of all that has happened to Redis.
     seen: u64,
 }
@@ -104,7 +108,9 @@ impl Network {
             && let Some((granted, left)) = call.granted(&reply)
         {
             (account.granted, account.is_decided, account.at) = (granted, true, wall);
-            (decided, self.left) = (left, left.unwrap_or(self.left));
+            if let Some((left, is_soon)) = left {
+                (decided, self.left, self.is_soon) = (Some(left), left, is_soon);
+            }
         }
         self.had.push((call, wall));
         match owner {
@@ -227,8 +233,9 @@ impl Call {
         !self.questions.is_empty()
     }
 
-    /// The permits that it was granted, and those that are left after a request. `None` without a decision by Redis.
-    pub fn granted(&self, reply: &[u8]) -> Option<(u64, Option<u64>)> {
+    /// The permits that it was granted, those that are left after a request, and whether this one is refused until reservations
+    /// end. `None` without a decision by Redis.
+    pub fn granted(&self, reply: &[u8]) -> Option<(u64, Option<(u64, bool)>)> {
         let values = values(reply)?;
         let Some(Value::Array(numbers)) = values.into_iter().next() else { return None };
         let number = |value: &Value| if let Value::Integer(it) = value { Some(*it) } else { None };
@@ -240,7 +247,8 @@ impl Call {
                 granted += asked.cost + block.cast_unsigned();
             }
             let is_about_request = asked.cost > 0 || asked.is_report;
-            last = if is_about_request { Some(left.cast_unsigned()) } else { last };
+            last =
+                if is_about_request { Some((left.cast_unsigned(), retry == SOON)) } else { last };
         }
         Some((granted, last))
     }

@@ -37,6 +37,9 @@ const PAUSES: [Micros; 2] = [SECOND / 4, SECOND / 10];
 /// An outage of one worker, within the pause of a call of another one.
 const OUTAGE: Micros = SECOND * 4 / 25;
 
+/// After which an outage leaves no trace in the breaker.
+const CALM: Micros = 12 * SECOND;
+
 /// After which the fleet is at rest: breakers are closed, leases returned, the slots of dead gateways free.
 const REST: Micros = 16 * SECOND / 5;
 
@@ -158,6 +161,11 @@ impl World<'_> {
         (0..lives).for_each(|life| world.ask(life, "other"));
         world.pass(world.mono() + 2 * SOON, true);
         assert!(world.requests.iter().all(|request| request.passes.is_some()));
+        if case.reloads {
+            // An earlier configuration that has no request ends.
+            (0..lives).for_each(|number| world.end(number, case.reserve));
+            world.pass(world.mono() + 2 * SOON, true);
+        }
         world.requests.clear();
         world.network.forget();
         for _ in 0..if case.is_busy { BUSY } else { 0 } {
@@ -279,6 +287,10 @@ impl World<'_> {
             if !self.case.is_busy || self.case.before_edge.is_none() {
                 events.extend([6, 18].map(|tenths| Event::Wait(now + tenths * SECOND / 10, true)));
             }
+            let is_over = messages.is_empty() && self.requests.iter().all(|it| it.passes.is_some());
+            if is_over && self.lives.iter().any(|life| life.has_failed) {
+                events.push(Event::Wait(now + CALM, true));
+            }
         }
         if left.faults > 0 {
             for (index, message) in under_way().filter(|it| it.1.owner.is_some()) {
@@ -382,16 +394,33 @@ impl World<'_> {
                 self.lives[life].is_cut = false;
             }
             Event::Wake(life) => self.lives[life].is_still = false,
-            Event::Mend(life) => self.lives[life].is_cut = false,
+            Event::Mend(life) => self.mend(life),
             Event::Cut(life) => {
                 (self.left.cuts, self.is_calm) = (self.left.cuts - 1, false);
                 (self.lives[life].is_cut, self.lives[life].has_failed) = (true, true);
-                self.reset(life);
+                if self.case.refuses {
+                    self.refuse(life);
+                } else {
+                    self.reset(life);
+                }
             }
             Event::Death(_) | Event::Birth | Event::Still(_) | Event::Forgets(_) => {
                 (self.left.changes, self.is_calm) = (self.left.changes - 1, false);
                 self.change(event);
             }
+        }
+    }
+
+    /// The host of a gateway refuses calls, or makes them again.
+    fn refuse(&mut self, life: usize) {
+        let Life { gateway, is_cut, .. } = &mut self.lives[life];
+        gateway.iter_mut().for_each(|it| it.refuse_calls(*is_cut));
+    }
+
+    fn mend(&mut self, life: usize) {
+        self.lives[life].is_cut = false;
+        if self.case.refuses {
+            self.refuse(life);
         }
     }
 
@@ -667,11 +696,12 @@ impl World<'_> {
     fn close(&mut self) -> String {
         let living = |life: &&mut Life| life.gateway.is_some();
         for life in self.lives.iter_mut().filter(living) {
-            (life.is_still, life.is_cut) = (false, false);
+            life.is_still = false;
         }
-        // It is not asked, also if a late reply has come in the meantime.
+        (0..self.lives.len()).for_each(|life| self.mend(life));
+        // It is not asked, also if a late reply has come in the meantime. And a new configuration looks for Redis once it has a request.
         for life in 0..self.lives.len() {
-            if self.lives[life].failed_at.is_some() {
+            if self.lives[life].failed_at.is_some() || self.case.reloads {
                 self.ask(life, "caller");
             }
         }
@@ -709,6 +739,13 @@ impl World<'_> {
             let (passed, granted) =
                 (passed.count() as u64, self.network.granted_since(life, NOON.wall + MINUTE));
             assert!(passed <= granted, "{passed} of {granted} granted in this window");
+        }
+        // All costs are settled, so a request that is refused waits for the end of the window.
+        if self.case.used.len() > 1 && !self.case.has_room() && self.is_calm {
+            self.network.is_soon = false;
+            self.ask(0, "caller");
+            self.pass(self.mono() + SOON, true);
+            assert!(!self.network.is_soon, "only reservations are missing");
         }
         // Blocks that are not returned may be all that was left.
         if !self.case.has_room()

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use diana_algorithm::{Entry, Leasing, REGISTRY, entry};
+use diana_algorithm::{Entry, IN_FLIGHT, Leasing, REGISTRY, entry};
 use diana_policy::time::{DAY, Micros, Now, SECOND, Unit};
 use diana_policy::{Plan, PlanKind, Plans, Quota, Scope, Starts};
 use diana_store::CounterSpec;
@@ -203,6 +203,31 @@ impl Case {
     /// Whether the costs of requests are settled.
     pub fn settles(&self) -> bool {
         self.specs[0].settles
+    }
+}
+
+/// A rule of requests in flight.
+pub fn in_flight(limit: u64) -> CounterSpec {
+    let quota = Quota::new(Unit::Second, limit);
+    CounterSpec {
+        entry: IN_FLIGHT,
+        algorithm: (IN_FLIGHT.build)(&quota).expect("a limit"),
+        quota,
+        plans: None,
+        gateways: 1,
+        is_share: false,
+        unit_cost: 1,
+        fingerprint: 7,
+        keys: 8,
+        is_compound: false,
+        lines: diana_store::stores::lines(1),
+        daily: None,
+        may_be_cancelled: true,
+        settles: true,
+        checks: false,
+        keeps_used: false,
+        on_failure: None,
+        asks_after: false,
     }
 }
 

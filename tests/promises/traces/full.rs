@@ -1,11 +1,13 @@
 //! Two callers that find no room beside others: they share a bucket, and have the usage of both until it ends, also when one of
 //! them gets room. None is admitted beyond its own limit, and none is refused who fits beside the other.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use diana_policy::decision::{Decision, Retry};
 use diana_policy::key::Key;
-use diana_policy::time::{Micros, Now};
+use diana_policy::settlement::Settlement;
+use diana_policy::time::{DAY, Micros, Now, SECOND};
 use diana_store::tables::Tables;
 use diana_store::{CounterSpec, Reservation};
 use kit::choices::Choices;
@@ -13,9 +15,9 @@ use kit::fake::FakeSharedData;
 use kit::oracle::Promise;
 use kit::oracle::history::History;
 use kit::store::gateway::key;
-use kit::store::{Decided, Take, account};
+use kit::store::{Decided, Take, account, ended};
 
-use super::case::{Case, Place, cases};
+use super::case::{Case, Place, cases, in_flight};
 use super::world::{FAR, Opened, new_rule, open};
 
 /// Buckets of a rule.
@@ -174,5 +176,41 @@ impl Full<'_> {
         let [own, of_both] = latest.charges;
         alone[latest.caller].cancel(own);
         both.cancel(of_both);
+    }
+}
+
+/// Requests in flight of two callers with one bucket, and of one that may have the only row. Each of them begins a request or ends
+/// its own. One is refused only while the other one of its bucket has a request, and in the end each can begin one.
+pub fn requests_in_flight(keys: [Key; 2], events: usize, choices: &mut Choices) {
+    let (data, mut tables) = (Rc::<FakeSharedData>::default(), Tables::default());
+    let spec = CounterSpec { keys: 1, fingerprint: new_rule(), ..in_flight(1) };
+    let store = open(Place::Worker, &spec, "promises", (&data, &mut tables), FAR);
+    let callers = [key(1), keys[0], keys[1]];
+    let now = Cell::new(Now { mono: DAY, wall: DAY });
+    let mut open: [Option<Reservation>; 3] = Default::default();
+    let act = |open: &mut [Option<Reservation>], caller: usize| {
+        let mut store = store.borrow_mut();
+        // A full table looks for room again after a while.
+        let now = now.replace(now.get().later(SECOND));
+        if let Some(request) = open[caller].take() {
+            let since = request.now.mono;
+            let settlement = Settlement { receipt: 0, since, reserved: 1, used: 0 };
+            return assert!(store.settle(&ended(request.account, &settlement), now), "it ends");
+        }
+        let mut request = store.checked(account(callers[caller], 0), 1, now);
+        let is_in = request.is_admitted() && store.charged(&mut request, 0).is_admitted();
+        let is_beside = caller > 0 && open[3 - caller].is_some();
+        assert!(is_in || is_beside, "refused while its slot is free");
+        open[caller] = Some(request).filter(|_| is_in);
+    };
+    (0..events).for_each(|_| act(&mut open, choices.pick(callers.len())));
+    for caller in 0..callers.len() {
+        if open[caller].is_some() {
+            act(&mut open, caller);
+        }
+    }
+    // Each begins one, and ends it.
+    for caller in [0, 0, 1, 1, 2, 2] {
+        act(&mut open, caller);
     }
 }

@@ -35,6 +35,9 @@ pub struct Scale {
 pub const FULL: Scale = Scale { callers: 2, costs: &[0, 1, 2, 3] };
 pub const NARROW: Scale = Scale { callers: 1, costs: &[0, 1] };
 
+/// The cost of a request that another rule holds.
+const HELD: u64 = 2;
+
 /// For how long a worker remembers a refusal at most, by whether permits may return.
 pub const REMEMBERED: [Micros; 2] = [SECOND, SECOND / 50];
 
@@ -50,6 +53,11 @@ thread_local! {
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Ask {
+        caller: usize,
+        cost: u64,
+    },
+    /// Another rule holds the request as long as this rule would, and time passes until it leaves.
+    Hold {
         caller: usize,
         cost: u64,
     },
@@ -128,6 +136,8 @@ pub struct World<'c> {
     is_void: bool,
     /// Whether the rule was removed for a time.
     has_returned: bool,
+    /// Whether another rule held a request.
+    has_held: bool,
 }
 
 /// The number of a rule that had no trace.
@@ -169,6 +179,7 @@ impl World<'_> {
             is_plain: true,
             is_void: false,
             has_returned: false,
+            has_held: false,
         };
         // The tables of earlier traces are dropped.
         world.configure(FAR);
@@ -196,9 +207,10 @@ impl World<'_> {
     pub fn step(&mut self, scale: Scale, choices: &mut Choices) {
         let events = self.possible(scale);
         let event = events[choices.pick(events.len())];
-        self.is_plain &= matches!(event, Event::Ask { .. } | Event::Wait(_));
+        self.is_plain &= matches!(event, Event::Ask { .. } | Event::Hold { .. } | Event::Wait(_));
         match event {
-            Event::Ask { caller, cost } => self.ask(caller, cost),
+            Event::Ask { caller, cost } => self.ask(caller, cost, false),
+            Event::Hold { caller, cost } => self.ask(caller, cost, true),
             Event::Cancel => self.cancel(),
             Event::Settle { request, used } => self.settle(request, used),
             Event::Leave { request } => self.leave(request),
@@ -237,6 +249,8 @@ impl World<'_> {
             let costs = scale.costs.iter().filter(|cost| **cost > 0 || self.case.settles());
             events.extend(costs.map(|&cost| Event::Ask { caller, cost }));
         }
+        let is_held = self.case.oracle.longest_wait(self.quota()) > 0;
+        events.extend(is_held.then_some(Event::Hold { caller: 0, cost: HELD }));
         // The first request that can end so, and the latest one.
         let can_end = |number: &usize| {
             self.case.settles() || self.case.leaves && self.open[*number].leaves > self.now.mono
@@ -259,7 +273,10 @@ impl World<'_> {
         {
             events.push(Event::Cancel);
         }
-        events.extend([Event::Change, Event::Plan]);
+        // How much of the usage until a held request drains under another rate is no promise.
+        if !self.has_held {
+            events.extend([Event::Change, Event::Plan]);
+        }
         if self.place == Place::Process && known > 0 && !self.has_returned {
             events.push(Event::Return);
         }
@@ -279,7 +296,8 @@ impl World<'_> {
         events
     }
 
-    fn ask(&mut self, caller: usize, reserved: u64) {
+    /// A request. If it `is_held`, it leaves as late as the rule permits.
+    fn ask(&mut self, caller: usize, reserved: u64, is_held: bool) {
         let cost = reserved.max(1);
         let World { case, place, now, plan, .. } = *self;
         let (oracle, quota) = (case.oracle, *self.quota());
@@ -326,9 +344,16 @@ impl World<'_> {
                 let fits =
                     matches!(promise, Promise::Either) || promise == Promise::Admitted { wait };
                 assert!(fits, "admitted after {wait}, but {promise:?}");
+                // A request that another rule holds is charged when it leaves.
+                let longest = oracle.longest_wait(&quota);
+                let is_held = is_held && longest > wait;
+                let held = if is_held { longest } else { 0 };
+                let (wait, now) = if is_held { (held, now.later(held)) } else { (wait, now) };
+                let decision = Decision::Admit { wait };
                 assert_eq!(store.charged(&mut reservation, wait), decision, "nobody was faster");
-                let charge = history.charge(&quota, now, wait, cost);
-                if let Some(left) = history.left(oracle, &quota, now) {
+                let charge = history.charge(&quota, now, wait - held, cost);
+                (self.now, self.has_held) = (now, self.has_held || is_held);
+                if let Some(left) = history.left(oracle, &quota, now).filter(|_| !is_held) {
                     let told = store.remaining(&reservation).map(|it| it.permits);
                     assert_eq!(told, Some(left), "permits that remain");
                 }
@@ -338,7 +363,7 @@ impl World<'_> {
                     history.cancel(charge);
                 }
                 drop(store);
-                let (store, leaves) = (opened, now.mono + wait);
+                let (store, leaves) = (opened, now.mono + wait - held);
                 let open =
                     Open { caller, worker, store, reservation, receipt, reserved, leaves, charge };
                 if reserved == 0 {
