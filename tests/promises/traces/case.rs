@@ -6,6 +6,7 @@ use diana_algorithm::{Entry, IN_FLIGHT, Leasing, REGISTRY, entry};
 use diana_policy::time::{DAY, Micros, Now, SECOND, Unit};
 use diana_policy::{Plan, PlanKind, Plans, Quota, Scope, Starts};
 use diana_store::CounterSpec;
+use diana_store::stores::lines;
 use kit::oracle::{Oracle, oracle};
 use kit::zones::zone;
 
@@ -210,24 +211,12 @@ impl Case {
 pub fn in_flight(limit: u64) -> CounterSpec {
     let quota = Quota::new(Unit::Second, limit);
     CounterSpec {
-        entry: IN_FLIGHT,
-        algorithm: (IN_FLIGHT.build)(&quota).expect("a limit"),
-        quota,
-        plans: None,
-        gateways: 1,
-        is_share: false,
-        unit_cost: 1,
         fingerprint: 7,
         keys: 8,
-        is_compound: false,
-        lines: diana_store::stores::lines(1),
-        daily: None,
+        lines: lines(1),
         may_be_cancelled: true,
         settles: true,
-        checks: false,
-        keeps_used: false,
-        on_failure: None,
-        asks_after: false,
+        ..CounterSpec::new(IN_FLIGHT, quota, false).expect("a limit")
     }
 }
 
@@ -252,27 +241,17 @@ fn spec(
         },
         month_starts: None,
     };
-    let algorithm = entry.algorithm(&own, keeps_used).expect("a rule that means something");
     let capabilities = (entry.capabilities)(&own);
     let spec = CounterSpec {
         settles: capabilities.settles,
-        checks: false,
-        on_failure: None,
-        asks_after: false,
-        keeps_used,
         plans: Some(Arc::new(plans)),
-        gateways: 1,
         is_share: place == Place::Share && !capabilities.holds,
-        entry,
-        quota: own,
-        algorithm,
         unit_cost: if capabilities.leasing == Leasing::Never { 3 } else { 1 },
         fingerprint: 7,
         keys: 8,
-        is_compound: false,
-        lines: diana_store::stores::lines(1),
-        daily: None,
+        lines: lines(1),
         may_be_cancelled: capabilities.settles,
+        ..CounterSpec::new(entry, own, keeps_used).expect("a rule that means something")
     };
     if place == Place::Share { spec.share(2) } else { spec }
 }

@@ -61,8 +61,10 @@ enum Event {
         caller: usize,
         cost: u64,
     },
-    /// The latest request does not proceed.
-    Cancel,
+    /// A request of this instant does not proceed.
+    Cancel {
+        request: usize,
+    },
     /// A request has ended, and used this.
     Settle {
         request: usize,
@@ -211,7 +213,7 @@ impl World<'_> {
         match event {
             Event::Ask { caller, cost } => self.ask(caller, cost, false),
             Event::Hold { caller, cost } => self.ask(caller, cost, true),
-            Event::Cancel => self.cancel(),
+            Event::Cancel { request } => self.cancel(request),
             Event::Settle { request, used } => self.settle(request, used),
             Event::Leave { request } => self.leave(request),
             Event::Change => {
@@ -266,13 +268,10 @@ impl World<'_> {
                 events.extend(used.map(|used| Event::Settle { request, used }));
             }
         }
-        if self
-            .open
-            .last()
-            .is_some_and(|open| open.reserved > 0 && open.reservation.now == self.now)
-        {
-            events.push(Event::Cancel);
-        }
+        let is_of_now = |open: &Open| open.reserved > 0 && open.reservation.now == self.now;
+        let mut cancels = (0..self.open.len()).filter(|number| is_of_now(&self.open[*number]));
+        let cancels = [cancels.next(), cancels.next_back()];
+        events.extend(cancels.into_iter().flatten().map(|request| Event::Cancel { request }));
         // How much of the usage until a held request drains under another rate is no promise.
         if !self.has_held {
             events.extend([Event::Change, Event::Plan]);
@@ -410,8 +409,8 @@ impl World<'_> {
         }
     }
 
-    fn cancel(&mut self) {
-        let Some(mut open) = self.open.pop() else { return };
+    fn cancel(&mut self, request: usize) {
+        let mut open = self.open.remove(request);
         self.is_void = true;
         open.store.borrow_mut().cancel(&mut open.reservation);
         let history = &mut self.callers[open.caller].history;
