@@ -18,6 +18,13 @@ use diana_policy::{Metric, MetricKind};
 #[derive(Debug, Default)]
 pub struct FakeClock(pub Cell<Now>);
 
+impl FakeClock {
+    #[must_use]
+    pub fn at(now: Now) -> FakeClock {
+        FakeClock(Cell::new(now))
+    }
+}
+
 impl Clock for FakeClock {
     fn now(&self) -> Now {
         self.0.get()

@@ -108,17 +108,6 @@ fn saturating_caller_waits_as_long_as_with_guava() {
 }
 
 #[test]
-fn token_bucket_reports_the_next_slot() {
-    let algorithm = build("TB", Quota { warm_up: Some(1500 * MS), ..Quota::new(Unit::Second, 5) });
-    let mut state = vec![0; algorithm.properties().words];
-    let mut new = state.clone();
-    assert_eq!(algorithm.step(&state, at(0), 0, 1, &mut new), Decision::NOW);
-    state.copy_from_slice(&new);
-    assert_eq!(algorithm.step(&state, at(0), 0, 1, &mut new), Decision::retry(546_667));
-    assert_eq!(algorithm.step(&state, at(546_667), 0, 1, &mut new), Decision::NOW);
-}
-
-#[test]
 fn charge_is_returned_in_full() {
     let quota = Quota {
         warm_up: Some(7 * SECOND),

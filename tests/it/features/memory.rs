@@ -201,8 +201,7 @@ fn new_callers_of_many_rules_are_counted_exactly() {
     let policy = rules(520, "gateway").unwrap();
     let data = Rc::<FakeSharedData>::default();
     let mut limiter = Limiter::standalone(policy, Seed { k0: 1, k1: 2 }, data).unwrap();
-    let clock = FakeClock::default();
-    clock.0.set(Now { mono: 1_000_000_000, wall: 1_700_000_040_000_000 });
+    let clock = FakeClock::at(Now { mono: 1_000_000_000, wall: 1_700_000_040_000_000 });
     let mut admits = |caller: u32| {
         let request = FakeRequest::get("/7").header("x-account-id", caller.to_string());
         matches!(limiter.decide(&request, 0, &clock), Verdict::Admit(..))

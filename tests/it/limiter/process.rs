@@ -29,12 +29,6 @@ fn worker(text: &str, process: &'static Process) -> Limiter {
     Limiter::new(policy, Seed { k0: 7, k1: 9 }, stores, None).unwrap()
 }
 
-fn clock() -> FakeClock {
-    let clock = FakeClock::default();
-    clock.0.set(START);
-    clock
-}
-
 fn admits(limiter: &mut Limiter, request: &FakeRequest, clock: &FakeClock) -> bool {
     match limiter.decide(request, 0, clock) {
         Verdict::Hold(held) => {
@@ -55,7 +49,7 @@ fn usage_stays_through_an_update_and_after_a_rule_was_removed() {
             "limits: [{{Url: /, rules: [{{name: counted, actor: account, unit: day, rpu: {rpu}, algo: W, scope: gateway}}]}}]"
         )
     };
-    let clock = clock();
+    let clock = FakeClock::at(START);
     let mut first = worker(&text(2), process);
     assert!(admits(&mut first, &from("ada"), &clock));
     assert!(admits(&mut first, &from("ada"), &clock));

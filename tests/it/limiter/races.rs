@@ -72,8 +72,7 @@ impl Gateway {
         let books = RefCell::new(books.collect());
         let data = Rc::new(FakeSharedData::default());
         let workers = (0..workers).map(|_| RefCell::new(limiter(&text, data.clone()))).collect();
-        let clock = FakeClock::default();
-        clock.0.set(START);
+        let clock = FakeClock::at(START);
         Gateway { text, data, clock, workers, books }
     }
 

@@ -59,8 +59,7 @@ fn refusals_are_reported_by_maintenance() {
                         ban: {after: 100, within: 10s, for: 1m}}";
     let data = Rc::new(CountingData::default());
     let mut workers = [(); 2].map(|()| limiter(RULE, data.clone()));
-    let clock = FakeClock::default();
-    clock.0.set(START);
+    let clock = FakeClock::at(START);
     let mut is_banned = |number: usize, maintains: bool| {
         let verdict = workers[number].decide(&from("ann"), 0, &clock);
         clock.0.set(clock.now().later(MILLISECOND));

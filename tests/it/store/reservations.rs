@@ -2,14 +2,12 @@
 
 use std::rc::Rc;
 
-use diana_algorithm::REGISTRY;
 use diana_policy::decision::Decision;
 use diana_policy::time::{Now, Unit};
 use diana_policy::{Quota, Scope};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use diana_store::{Reservation, Store};
-use fastrand::Rng;
 use kit::fake::FakeSharedData;
 
 use super::races::{gap, rounds};
@@ -97,32 +95,4 @@ fn rules_that_share_a_table_count_callers_once() {
     assert_eq!(old.close(START), 0, "the other one goes on");
     drop(old);
     assert_eq!(new.close(START), -2);
-}
-
-/// A cancelled charge leaves later charges of other requests in place.
-#[test]
-fn cancelled_charge_keeps_later_charges() {
-    let mut rng = Rng::with_seed(kit::seed::next());
-    for entry in REGISTRY {
-        for scope in [Scope::Local, Scope::Gateway] {
-            let rule = Rule::random(entry, &mut rng);
-            let (mut store, mut alone) = (open(&rule, scope), open(&rule, scope));
-            let mut first = store.checked(key(1).into(), rule.quota.cost, START);
-            charge(&mut *store, &mut first);
-            let mut second = store.checked(key(1).into(), rule.quota.cost, START);
-            let decision = charge(&mut *store, &mut second);
-            if !decision.is_admitted() {
-                continue;
-            }
-            store.cancel(&mut first);
-            let mut only = alone.checked(key(1).into(), rule.quota.cost, START);
-            charge(&mut *alone, &mut only);
-            let left = |store: &mut dyn Store| {
-                let reservation = store.checked(key(1).into(), rule.quota.cost, START);
-                store.remaining(&reservation).map(|it| it.permits)
-            };
-            let (left, most) = (left(&mut *store), left(&mut *alone));
-            assert!(left <= most, "{} {scope:?}: {left:?} left, {most:?} at most", rule.short);
-        }
-    }
 }

@@ -78,8 +78,7 @@ impl Gateway {
             format!("keys: 1000\nlimits: [{{Url: /, rules: [{{actor: device, {rule}}}]}}]");
         let data = Rc::new(FakeSharedData::default());
         let limiters = [(); 2].map(|()| limiter(&document, &data));
-        let clock = FakeClock::default();
-        clock.0.set(START.later(UPTIME));
+        let clock = FakeClock::at(START.later(UPTIME));
         Gateway { document, data, limiters, clock, open: Vec::new() }
     }
 

@@ -142,8 +142,7 @@ impl Worker {
         let mut stores = Stores::new("promises".into(), data, &mut tables);
         stores.process = Some((PROCESS.with(|process| *process), FAR));
         let limiter = Limiter::new(policy.clone(), Seed { k0: 7, k1: 9 }, stores, None);
-        let clock = FakeClock::default();
-        clock.0.set(START);
+        let clock = FakeClock::at(START);
         let limiter = RefCell::new(limiter.expect("rules that mean something"));
         Worker { limiter, clock, permits: RefCell::default(), outcomes: RefCell::default() }
     }

@@ -24,8 +24,7 @@ fn local_slots_agree_with_the_oracle() {
             "keys: {keys}\nlimits: [{{Url: /, rules: [{{actor: device, in_flight: {LIMIT}, scope: local}}]}}]"
         );
         let mut limiter = limiter(&document, &Rc::new(FakeSharedData::default()));
-        let clock = FakeClock::default();
-        clock.0.set(START);
+        let clock = FakeClock::at(START);
         let mut open: Vec<(usize, Permit)> = Vec::new();
         let (mut refused, mut most) = (0, 60);
         for step in 0..20_000 {

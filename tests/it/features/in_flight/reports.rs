@@ -11,12 +11,6 @@ use kit::store::gateway::START;
 
 use super::limiter;
 
-fn clock() -> FakeClock {
-    let clock = FakeClock::default();
-    clock.0.set(START);
-    clock
-}
-
 fn admit(limiter: &mut Limiter, clock: &FakeClock) -> Permit {
     match limiter.decide(&FakeRequest::get("/"), 0, clock) {
         Verdict::Admit(permit, _) => permit,
@@ -36,7 +30,7 @@ fn headers_report_slots_and_a_short_retry_delay() {
              accepted: {{headers: true}}"
         );
         let mut limiter = limiter(&document, &Rc::default());
-        let clock = clock();
+        let clock = FakeClock::at(START);
         let Verdict::Admit(first, Some(report)) = limiter.decide(&FakeRequest::get("/"), 0, &clock)
         else {
             panic!();
@@ -75,7 +69,7 @@ fn open_requests_beyond_memory_are_refused() {
     const MOST: usize = 250_000;
     let document =
         "limits: [{Url: /, rules: [{name: few, actor: all, in_flight: 1000000, scope: local}]}]";
-    let (mut limiter, clock) = (limiter(document, &Rc::default()), clock());
+    let (mut limiter, clock) = (limiter(document, &Rc::default()), FakeClock::at(START));
     let mut open: Vec<Permit> = (0..MOST).map(|_| admit(&mut limiter, &clock)).collect();
     let is_refused = |limiter: &mut Limiter| {
         matches!(limiter.decide(&FakeRequest::get("/"), 0, &clock), Verdict::Refuse(_))
@@ -93,7 +87,7 @@ fn open_costs_beyond_memory_stay_as_reserved() {
     const MOST: usize = 250_000;
     let document = "limits: [{Url: /, rules: [{name: r, actor: all, unit: day, rpu: 100000000, algo: W, scope: local,
       cost: {response: {header: x-used}, reserve: 2, max: 9}}]}]";
-    let (mut limiter, clock) = (limiter(document, &Rc::default()), clock());
+    let (mut limiter, clock) = (limiter(document, &Rc::default()), FakeClock::at(START));
     let open: Vec<Permit> = (0..MOST).map(|_| admit(&mut limiter, &clock)).collect();
     for _ in 0..3 {
         assert!(

@@ -25,9 +25,7 @@ pub fn document(keys: usize, limit: usize) -> String {
 }
 
 pub fn clock() -> FakeClock {
-    let clock = FakeClock::default();
-    clock.0.set(START);
-    clock
+    FakeClock::at(START)
 }
 
 /// Sends a request of a caller to a worker. Returns its permit if it is admitted.

@@ -19,12 +19,6 @@ fn limiter(rule: &str) -> Limiter {
     Limiter::standalone(policy, Seed { k0: 1, k1: 2 }, data).unwrap()
 }
 
-fn clock() -> FakeClock {
-    let clock = FakeClock::default();
-    clock.0.set(START);
-    clock
-}
-
 fn request() -> FakeRequest {
     FakeRequest::get("/").from("192.0.2.1:4000")
 }
@@ -37,7 +31,7 @@ fn bans_follow_counted_outcomes() {
             "{{actor: address, unit: day, rpu: 3, algo: W, count: {{status: [401]}},
                ban: {{after: 3, within: 1h, for: 1h, on: {on}}}}}"
         ));
-        let clock = clock();
+        let clock = FakeClock::at(START);
         let admit = |limiter: &mut Limiter| match limiter.decide(&request(), 0, &clock) {
             Verdict::Admit(permit, _) => Some(permit),
             Verdict::Refuse(_) => None,
@@ -66,7 +60,7 @@ fn headers_report_reserved_permits() {
         let mut limiter = limiter(&format!(
             "{{name: r, actor: address, unit: day, rpu: {limit}, algo: W, cost: 2, scope: local, count: {{status: [401]}}}}"
         ));
-        let clock = clock();
+        let clock = FakeClock::at(START);
         let admit = |limiter: &mut Limiter| match limiter.decide(&request(), 0, &clock) {
             Verdict::Admit(permit, _) => permit,
             other => panic!("{other:?}"),
@@ -99,7 +93,7 @@ fn metrics_report_settlements() {
         "{name: r, actor: address, unit: day, rpu: 1000, algo: W, scope: local,
           cost: {response: {header: x-used}, reserve: 5, max: 9}}",
     );
-    let clock = clock();
+    let clock = FakeClock::at(START);
     let used = |used: &str| FakeEnding::answered(200).header("x-used", used);
     for ending in
         [used("2"), used("0"), used("8"), used("5"), used("many"), FakeEnding::answered(200)]
@@ -127,7 +121,7 @@ fn zero_reserve_admits_concurrent_requests() {
             "{{actor: address, unit: day, rpu: 2, algo: W, scope: {scope},
               cost: {{response: {{header: x-used}}, reserve: 0, max: 9}}}}"
         ));
-        let clock = clock();
+        let clock = FakeClock::at(START);
         let mut open: Vec<Permit> = Vec::new();
         for _ in 0..9 {
             let Verdict::Admit(permit, _) = limiter.decide(&request(), 0, &clock) else { panic!() };
@@ -149,7 +143,7 @@ fn shadow_rule_with_count_bans_no_caller() {
             "{{name: r, actor: address, unit: day, rpu: 9, algo: W, scope: local, shadow: {shadow},
                count: {{status: [401]}}, ban: {{after: 3, within: 1h, for: 1h, on: counted}}}}"
         ));
-        let clock = clock();
+        let clock = FakeClock::at(START);
         for _ in 0..3 {
             let Verdict::Admit(permit, _) = limiter.decide(&request(), 0, &clock) else { panic!() };
             limiter.finish(permit, &FakeEnding::answered(401), clock.0.get());
