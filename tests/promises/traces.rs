@@ -5,6 +5,7 @@
 
 pub mod case;
 mod full;
+mod several;
 pub mod world;
 
 use std::cell::Cell;
@@ -72,4 +73,13 @@ fn without_room() {
         requests_in_flight(keys, events, choices);
     });
     println!("tried: {worlds} traces, requests in flight without room");
+}
+
+#[test]
+fn under_two_rules() {
+    let pairs = several::pairs();
+    let Tried { worlds, .. } = try_all(1..=depth() + 2, |events, choices| {
+        several::world(&pairs[choices.pick(pairs.len())], events, choices);
+    });
+    println!("tried: {worlds} traces, two rules");
 }
