@@ -10,7 +10,6 @@ mod global;
 mod holding;
 mod hot;
 mod plans;
-mod process;
 mod protocols;
 mod races;
 mod reads;
