@@ -9,6 +9,7 @@ mod bans;
 mod counting;
 mod in_flight;
 mod reports;
+mod several;
 mod stage;
 mod turns;
 
@@ -111,6 +112,15 @@ fn reports_of_a_gateway() {
     orders(|workers, acts, choices| {
         let number = choices.pick(cases.len());
         reports::world(number, &cases[number], workers, acts, choices);
+    });
+}
+
+#[test]
+fn requests_under_two_rules() {
+    let policies = several::policies();
+    orders(|workers, acts, choices| {
+        let number = choices.pick(policies.len());
+        several::world((number, &policies[number]), workers, acts, choices);
     });
 }
 
