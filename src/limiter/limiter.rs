@@ -22,6 +22,7 @@ use crate::rules::{JointOutcome, Rules};
 use crate::upkeep::Upkeep;
 use crate::verdict::{Reporter, Verdict};
 use crate::{commit, permit};
+use diana_policy::Scope;
 use diana_policy::key::{GatewayId, Key, LoggedKey, Seed};
 use diana_policy::port::{Clock, Ending, Metrics, Request, SharedData};
 use diana_policy::time::{Micros, Now};
@@ -500,6 +501,10 @@ impl Limiter {
             if config.daily.is_none() {
                 let algorithm = algorithm.clone();
                 all.push(SlotReclaimer::of_callers(name, data, fingerprint, algorithm, now));
+            }
+            if config.scope == Scope::Global {
+                let (name, data) = of_all();
+                all.push(SlotReclaimer::of_leases(name, data, fingerprint, now));
             }
             if config.asks_after {
                 let ((name, data), known) = (of_all(), known_fingerprint(fingerprint));

@@ -12,7 +12,8 @@ use diana_policy::port::SharedData;
 use diana_policy::time::{self, Micros, SECOND};
 use diana_policy::words;
 
-/// The maximum interval between calls of a gateway to the first shard, which counts the gateways.
+/// The interval between calls of a gateway to the first shard, which counts the gateways. A call for
+/// requests replaces one that is due within half of it.
 const BEAT: Micros = SECOND;
 
 /// Lost writes in a row before an update is given up.
@@ -151,19 +152,24 @@ impl Health {
         self.beat
     }
 
-    /// Reserves the call to the first shard for this worker if it is due. The next one is due at the
-    /// gateway's own turn, since a push of a configuration reaches all gateways at once.
-    pub(super) fn take_beat(&mut self, now: Micros) -> bool {
-        let is_due = self.is_beat_due(now);
+    /// Reserves the call to the first shard for this worker if it is due by `at`. The next one is due at
+    /// the gateway's own turn, since a push of a configuration reaches all gateways at once.
+    pub(super) fn take_beat(&mut self, at: Micros) -> bool {
+        let is_due = self.is_beat_due(at);
         if is_due {
-            self.beat = time::turn(now, BEAT, self.gateway);
+            self.beat = time::turn(at, BEAT, self.gateway);
         }
         is_due
     }
 
-    /// Returns true if a call to the first shard is due. An instant beyond the interval is corrupt.
-    pub(super) fn is_beat_due(&self, now: Micros) -> bool {
-        self.beat <= now || self.beat > now.saturating_add(BEAT)
+    /// Returns true if a call to the first shard is due by `at`. A much later instant is corrupt.
+    pub(super) fn is_beat_due(&self, at: Micros) -> bool {
+        self.beat <= at || self.beat > at.saturating_add(2 * BEAT)
+    }
+
+    /// Until when a call to the first shard that leaves now spares the next one.
+    pub(super) fn spared_until(now: Micros) -> Micros {
+        now.saturating_add(BEAT / 2)
     }
 
     /// Changes a breaker. Returns the result of `change`.

@@ -86,8 +86,10 @@ pub struct Outbox {
     /// Returns that leave with the next call, or at an instant at the latest.
     later: Vec<Operation>,
     later_at: Micros,
-    /// About how long a reply takes.
+    /// About how long a reply takes, and at most.
     pub trip: Micros,
+    /// See `trip`.
+    pub timeout: Micros,
     /// The results that were not read yet.
     pub results: Results,
     /// The settlements.
@@ -112,6 +114,7 @@ impl Outbox {
             later: Vec::new(),
             later_at: 0,
             trip: 0,
+            timeout: SECOND,
             results: Results::default(),
             ledgers: Ledgers::default(),
         }

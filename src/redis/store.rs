@@ -1,9 +1,11 @@
 //! Usage counted for the whole fleet, in Redis, which replies asynchronously.
 //!
 //! A request that this worker cannot decide waits for the reply of Redis. For a busy caller the
-//! worker leases blocks of permits, and requests the next block before one is spent. It remembers a
-//! refusal briefly. While Redis is unavailable, the gateway enforces its share of the limit.
+//! gateway leases blocks of permits, and requests the next block before one is spent; the worker
+//! spends parts of them. It remembers a refusal briefly. While Redis is unavailable, the gateway
+//! enforces its share of the limit.
 
+mod blocks;
 mod replies;
 mod reports;
 mod share;
@@ -20,8 +22,9 @@ use diana_policy::key::Key;
 use diana_policy::redis::OnFailure;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now, SECOND};
-use diana_store::lease::{Block, LeaseDecision, Lessor, Pace, Wanted};
-use diana_store::leases::{Leases, Returned};
+use diana_store::gateway_leases::GatewayLeases;
+use diana_store::lease::{Lessor, Wanted};
+use diana_store::leases::Leases;
 use diana_store::permit::OpenCharge;
 use diana_store::plans::ByPlan;
 use diana_store::refusal::{Reason, Refused};
@@ -45,7 +48,12 @@ pub struct RedisStore {
     number: usize,
     parameters: Parameters,
     plans: ByPlan<Parameters>,
+    /// The permits and refusals of this worker.
     leases: Leases,
+    /// The blocks of the gateway.
+    blocks: GatewayLeases,
+    /// The callers of blocks that this worker received, and their ends.
+    received: Vec<(Account, Micros)>,
     /// The knowledge of callers and the permits to report, if requests are decided before Redis is asked.
     reports: Option<Reports>,
     share: Share,
@@ -131,6 +139,8 @@ impl RedisStore {
             parameters: Parameters::of(&spec, shards).ok_or(NoCodec)?,
             plans: ByPlan::new(&spec),
             leases: Leases::of(&spec),
+            blocks: GatewayLeases::new(&stores.namespace, spec.fingerprint, stores.data.clone()),
+            received: Vec::new(),
             reports,
             shards,
             keys: shards.share(spec.keys as u64),
@@ -160,34 +170,6 @@ impl RedisStore {
         let mut outbox = self.outbox.borrow_mut();
         let shard = outbox.shards.of(key);
         outbox.ledgers.is_reporting(shard, now)
-    }
-
-    /// Decides a request without a call to Redis. Returns false if that is impossible.
-    fn recall(&mut self, reservation: &mut Reservation, is_degraded: bool) -> bool {
-        let Reservation { account, now, .. } = *reservation;
-        let key = account.key;
-        let (decision, former) = self.leases.recall(reservation, self.pace());
-        if let Some(former) = former {
-            self.give_back(former);
-            self.use_plan(account.plan);
-        }
-        match decision {
-            LeaseDecision::Leased => {}
-            LeaseDecision::Refused(_) if !is_degraded => {
-                self.renew_early(key, now);
-                if let Some((block, left)) = self.leases.take_ended(key, now) {
-                    self.return_block(key, block, left);
-                }
-            }
-            LeaseDecision::Refused(_) | LeaseDecision::Undecided => {
-                // Returns a block that is spent or too small for this request, so that the request
-                // can use its permits.
-                let (block, left) = self.leases.take(key);
-                self.return_block(key, block, left);
-                return false;
-            }
-        }
-        true
     }
 
     /// Decides without Redis if possible; otherwise the request is pending.
@@ -226,11 +208,6 @@ impl RedisStore {
     fn share(&mut self, now: Now) -> &mut dyn Store {
         let gateways = self.gateways();
         self.share.of(gateways, now)
-    }
-
-    /// How leases follow demand.
-    fn pace(&self) -> Pace {
-        Pace::of_fleet(self.outbox.borrow().trip, self.parameters.window)
     }
 
     /// Decides without Redis, now and when the reservation is checked again.
@@ -312,7 +289,7 @@ impl Store for RedisStore {
                 self.use_plan(account.plan);
                 reservation.receipt = self.leases.spend(account.key, cost, now).map(|_| 0);
                 if reservation.is_charged() {
-                    self.renew_early(account.key, now);
+                    self.look_ahead(account.key, now);
                 } else {
                     // Another request has spent the lease since the check.
                     let refused = Refused::used(Retry::After(1));
@@ -406,7 +383,7 @@ impl Store for RedisStore {
         self.return_blocks(now, false);
         self.report(now);
         let mut done = self.share(now).maintain(now);
-        done.is_busy |= self.leases.has_blocks();
+        done.is_busy |= self.has_blocks();
         done.is_busy |= self.reports.as_ref().is_some_and(Reports::has_reports);
         if self.is_in_flight {
             let mut outbox = self.outbox.borrow_mut();
@@ -416,7 +393,7 @@ impl Store for RedisStore {
     }
 
     fn close(&mut self, now: Now) -> i64 {
-        while self.leases.has_blocks() {
+        while self.has_blocks() {
             self.return_blocks(now, true);
         }
         self.leases.clear();
@@ -439,33 +416,8 @@ impl RedisStore {
     ) -> Charge {
         let checks = self.parameters.spec.checks;
         let in_arrears = self.with_arrears(key, now);
-        let mut charge = Charge { cost, shadow, tentative, checks, ..in_arrears };
-        let pace = self.pace();
-        if self.parameters.leases
-            && let Some(lease) = self.leases.claim(key)
-        {
-            Wanted { permits: charge.want, ahead: charge.ahead } = lease.ask(cost, now, pace);
-        }
-        charge
-    }
-
-    /// Requests the next block if that is due, so that no request waits for it.
-    fn renew_early(&mut self, key: Key, now: Now) {
-        let (unit_cost, pace) = (self.parameters.spec.unit_cost, self.pace());
-        let Some(lease) = self.leases.find(key) else { return };
-        if lease.is_due(unit_cost, now, pace) && lease.wanted(unit_cost, now, pace).permits > 0 {
-            let Wanted { permits: want, ahead } = lease.ask(unit_cost, now, pace);
-            if lease.block().1 == 0 {
-                let (block, left) = self.leases.take(key);
-                self.return_former(key, block, left, now);
-            }
-            let charge = Charge { want, ahead, ..self.with_arrears(key, now) };
-            self.outbox.borrow_mut().add(Operation::Renew(
-                self.number,
-                self.plans.current(),
-                charge,
-            ));
-        }
+        let Wanted { permits: want, ahead } = self.wanted(key, cost, now);
+        Charge { cost, shadow, tentative, checks, want, ahead, ..in_arrears }
     }
 
     /// An empty charge with the caller's arrears.
@@ -526,45 +478,6 @@ impl RedisStore {
             let effect = Effect::ReturnCost { receipt, term, permits };
             self.send_return(key, effect);
         }
-    }
-
-    /// Returns a block with `left` unspent permits. A spent one, too: it counts as outstanding until
-    /// then.
-    fn return_block(&self, key: Key, block: Block, left: u64) {
-        if block.permits > 0 {
-            let operation = Operation::Return(self.returned(key, block, left));
-            self.outbox.borrow_mut().add(operation);
-        }
-    }
-
-    /// Returns a block that another one follows: with the next call, if little is left.
-    fn return_former(&self, key: Key, block: Block, left: u64, now: Now) {
-        if left > block.permits / 4 {
-            self.return_block(key, block, left);
-        } else if block.permits > 0 {
-            let operation = Operation::Return(self.returned(key, block, left));
-            self.outbox.borrow_mut().add_later(operation, now.mono);
-        }
-    }
-
-    fn returned(&self, key: Key, block: Block, left: u64) -> Charge {
-        let Block { permits, term, receipt } = block;
-        let effect = Effect::ReturnBlock { receipt, term, block: permits, left };
-        Charge { effect, ..self.empty_charge(key) }
-    }
-
-    /// Returns blocks that have ended, or all of them: in one call, at most as many as
-    /// `Leases::remove_ended` removes.
-    fn return_blocks(&mut self, now: Now, all: bool) {
-        for returned in self.leases.remove_ended(now, all) {
-            self.give_back(returned);
-        }
-    }
-
-    /// Returns a block under the plan that charged it.
-    fn give_back(&mut self, Returned { key, plan, block, left }: Returned) {
-        self.use_plan(plan);
-        self.return_block(key, block, left);
     }
 
     /// Frees an in-flight slot.

@@ -1,12 +1,17 @@
-//! A worker's knowledge of one caller: permits leased from the authority (the gateway's shared
-//! data, or Redis), and its latest refusal. Forgetting it costs only one more request to the
+//! What a worker or a gateway knows of one caller: permits leased from the authority (the gateway's
+//! shared data, or Redis), and its latest refusal. Forgetting it costs only one more request to the
 //! authority.
 //!
 //! A lease is small and short: the caller's expected demand in a time that its [`Pace`] bounds.
-//! Unspent permits then return to the authority.
+//! Unspent permits then return to the authority. Blocks of Redis belong to the gateway
+//! (`gateway_leases.rs`), whose workers take [parts](Lease::give) of them.
+
+mod demand;
+mod gateway;
 
 use crate::refusal::{Reason, Refused};
 use crate::replies::RuleReply;
+use demand::Demand;
 use diana_policy::decision::Retry;
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now, SECOND};
@@ -17,11 +22,14 @@ const LONGEST: Micros = SECOND * 2 / 5;
 /// How long a block counts as outstanding at least, from before the call: the length of a term.
 const COUNTED: Micros = SECOND / 2;
 
+/// The terms of Redis in which a block counts as outstanding: parts of the same one can be merged.
+const LONG: u64 = 5;
+
 /// The shortest time of demand that a lease covers.
 const AHEAD: Micros = SECOND / 50;
 
 /// A lease covers the demand of the time in which about this number of requests come.
-const REQUESTS: u64 = 8;
+const REQUESTS: u64 = 10;
 
 /// The least requests of a busy caller within a certain time.
 const LEAST: u64 = 4;
@@ -37,21 +45,35 @@ pub struct Pace {
     pub busy: Micros,
     /// How long before the end of a lease the next one is requested.
     pub notice: Micros,
+    /// How long a question may be pending.
+    pub patience: Micros,
 }
 
 impl Pace {
     /// Of shared data, which replies at once.
-    pub const GATEWAY: Pace =
-        Pace { span: SECOND / 10, ahead: (AHEAD, AHEAD), busy: Micros::MAX, notice: 0 };
+    pub const GATEWAY: Pace = Pace {
+        span: SECOND / 10,
+        ahead: (AHEAD, AHEAD),
+        busy: Micros::MAX,
+        notice: 0,
+        patience: 0,
+    };
 
-    /// Of an authority whose replies take about `trip`, for a rule with permits that end
-    /// within `window`. A question may wait for the reply to an earlier one.
+    /// Of an authority whose replies take about `trip` and `patience` at most, for a rule with permits
+    /// that end within `window`. A question may wait for the reply to an earlier one.
     #[must_use]
-    pub fn of_fleet(trip: Micros, window: Micros) -> Pace {
+    pub fn of_fleet(trip: Micros, patience: Micros, window: Micros) -> Pace {
         let notice = trip.saturating_mul(2).min(LONGEST);
         let least = notice.max(AHEAD);
         let longest = LONGEST.min(window).max(least);
-        Pace { span: 2 * SECOND, ahead: (least, longest), busy: longest, notice }
+        Pace { span: 2 * SECOND, ahead: (least, longest), busy: longest, notice, patience }
+    }
+}
+
+impl Pace {
+    /// How long a worker does not look at the lease of its gateway again in advance.
+    fn pause_of_looks(&self) -> Micros {
+        self.notice.max(SECOND / 1000)
     }
 }
 
@@ -67,7 +89,7 @@ const PROVISIONAL: Micros = SECOND / 50;
 /// sent to Redis.
 const RECENT: Micros = SECOND / 10;
 
-/// A worker's knowledge of one caller.
+/// The knowledge of one caller, of a worker or of its gateway.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Lease {
     key: Key,
@@ -88,12 +110,19 @@ pub struct Lease {
     refused_at: Micros,
     /// Remaining permits at the authority, by its latest reply.
     remaining_at_authority: u64,
-    /// Whether a request that may lease a block is pending.
-    is_asking: bool,
+    /// Until then a question that may lease a block is pending, unless it has a reply. A worker that
+    /// ends without one does not keep others from asking for longer.
+    asking_until: Micros,
     /// Whether the block ends with its window.
     ends_with_window: bool,
     /// Whether the table of leases lists its block for return.
     pub(crate) is_listed: bool,
+    /// Whether the gateway has a lease.
+    is_known: bool,
+    /// Requests of a worker that the lease of its gateway has not counted yet.
+    uncounted: u32,
+    /// Until then the worker does not look for further permits in advance.
+    looks_at: Micros,
 }
 
 /// A lease as the authority counts it.
@@ -105,6 +134,13 @@ pub struct Block {
     pub term: u64,
     /// The receipt of its charge.
     pub receipt: u64,
+}
+
+impl Block {
+    /// Returns true if permits of both can be merged.
+    pub(crate) fn is_charged_as(self, other: Block) -> bool {
+        self.receipt == other.receipt && self.term / LONG == other.term / LONG
+    }
 }
 
 /// A block to ask for.
@@ -120,7 +156,7 @@ impl Wanted {
     /// The life of the block: permits that a lull leaves can still be spent.
     #[must_use]
     pub fn life(self) -> Micros {
-        (self.ahead * 5 / 2).min(LONGEST)
+        (self.ahead * 2).min(LONGEST)
     }
 }
 
@@ -211,13 +247,21 @@ impl Lease {
         Lease { key, plan, ..Lease::default() }
     }
 
-    pub(crate) fn key(&self) -> Key {
+    /// The caller.
+    #[must_use]
+    pub fn key(&self) -> Key {
         self.key
     }
 
     /// Decides a request of `cost` permits, and counts it as demand.
     pub(crate) fn decide(&mut self, cost: u64, now: Now, pace: Pace) -> LeaseDecision {
-        self.demand.count(now, pace);
+        self.uncounted = self.uncounted.saturating_add(1);
+        self.demand.count(1, now, pace);
+        self.judge(cost, now, pace)
+    }
+
+    /// Decides a request of `cost` permits that was counted.
+    pub fn judge(&mut self, cost: u64, now: Now, pace: Pace) -> LeaseDecision {
         if self.has(cost, now) {
             return LeaseDecision::Leased;
         }
@@ -233,7 +277,7 @@ impl Lease {
     /// or the authority has too few permits. The next lease is then requested in advance.
     fn refuse_busy(&self, now: Now, pace: Pace) -> Option<Refused> {
         let is_recent = |at: Micros| at > 0 && now.mono.saturating_sub(at) < RECENT;
-        let was_refused = self.is_asking && is_recent(self.refusal.since);
+        let was_refused = self.is_asking(now) && is_recent(self.refusal.since);
         let is_paused = now.mono < self.pause || self.pause > 0 && is_recent(self.refused_at);
         let is_refused = self.demand.is_busy(now, pace) && (was_refused || is_paused);
         is_refused.then_some(Refused {
@@ -251,17 +295,23 @@ impl Lease {
     /// Records a question for the next block, which it returns as [`Lease::wanted`] does. No block
     /// while another question is pending.
     pub fn ask(&mut self, cost: u64, now: Now, pace: Pace) -> Wanted {
-        if self.is_asking {
+        if self.is_asking(now) {
             return Wanted::default();
         }
         let wanted = self.wanted(cost, now, pace);
-        self.is_asking = wanted.permits > 0;
+        if wanted.permits > 0 {
+            self.asking_until = now.mono.saturating_add(pace.patience);
+        }
         wanted
+    }
+
+    fn is_asking(&self, now: Now) -> bool {
+        now.mono < self.asking_until
     }
 
     /// The question for a block has no reply.
     pub fn on_no_reply(&mut self) {
-        self.is_asking = false;
+        self.asking_until = 0;
     }
 
     /// Remaining permits, as far as this worker knows: at the authority by its latest reply, and in
@@ -287,22 +337,49 @@ impl Lease {
 
     /// Returns true if it is time to request the next block, so that no request waits for it:
     /// before this one is spent or ends, or before the authority may be asked again.
-    pub fn is_due(&self, cost: u64, now: Now, pace: Pace) -> bool {
+    /// A worker of its gateway still has `more` permits for the same requests.
+    pub fn is_due(&self, more: u64, cost: u64, now: Now, pace: Pace) -> bool {
         let soon = now.mono.saturating_add(pace.notice);
+        // A refusal that ends with its window: the question arrives in the next one.
+        let renews = now.mono < self.refusal.until
+            && self.refusal.until <= now.mono.saturating_add(pace.notice / 4);
         let may_ask = match self.pause {
-            0 => self.has_block(),
+            0 if now.mono < self.refusal.until => renews,
+            0 => self.ends.mono > 0,
             pause => pause.max(self.refusal.until) <= soon,
         };
-        let runs_low = || {
-            let rest = self.ends.mono.saturating_sub(now.mono);
-            let notice = if self.ends_with_window { pace.notice.min(rest) } else { pace.notice };
-            let expected = self.demand.within(notice, cost, now);
-            self.left <= expected.saturating_add(expected.min(2 * cost)).saturating_add(cost)
-        };
-        // A question that comes before the end of the window gets another block that ends with it.
+        !self.is_asking(now)
+            && may_ask
+            && (renews
+                || self.runs_low(self.left.saturating_add(more), cost, now, pace)
+                || self.ends_soon(now, pace))
+    }
+
+    /// Returns true if the block ends before a question has its reply. A question that comes before the
+    /// end of the window gets another block that ends with it.
+    fn ends_soon(&self, now: Now, pace: Pace) -> bool {
         let ahead = if self.ends_with_window { pace.notice / 4 } else { pace.notice };
-        let ends_soon = || self.ends.mono < now.mono.saturating_add(ahead);
-        !self.is_asking && may_ask && (runs_low() || ends_soon())
+        self.ends.mono < now.mono.saturating_add(ahead)
+    }
+
+    /// Returns true if the next block should follow this one, which ends soon, without a request: most
+    /// of it was spent.
+    pub fn continues(&self, cost: u64, now: Now, pace: Pace) -> bool {
+        let wanted = self.wanted(cost, now, pace);
+        !self.is_asking(now)
+            && self.pause == 0
+            && !self.ends_with_window
+            && self.has(0, now)
+            && wanted.permits > 0
+            && self.left * 2 < self.block.permits
+    }
+
+    /// Returns true if `left` permits may be spent before a question has its reply.
+    fn runs_low(&self, left: u64, cost: u64, now: Now, pace: Pace) -> bool {
+        let rest = self.ends.mono.saturating_sub(now.mono);
+        let notice = if self.ends_with_window { pace.notice.min(rest) } else { pace.notice };
+        let expected = self.demand.within(notice, cost, now);
+        left <= expected.saturating_add(expected.min(2 * cost)).saturating_add(cost)
     }
 
     /// Spends leased permits.
@@ -329,27 +406,32 @@ impl Lease {
     }
 
     /// Switches to another plan. Only the caller's demand stays valid.
-    pub(crate) fn change_plan(&mut self, plan: u64) {
-        *self =
-            Lease { demand: self.demand, is_listed: self.is_listed, ..Lease::of(self.key, plan) };
+    pub fn change_plan(&mut self, plan: u64) {
+        let Lease { key, demand, is_listed, is_known, uncounted, .. } = *self;
+        *self = Lease { demand, is_listed, is_known, uncounted, ..Lease::of(key, plan) };
     }
 
     /// Removes the block.
-    pub(crate) fn take_block(&mut self) -> (Block, u64) {
+    pub fn take_block(&mut self) -> (Block, u64) {
+        self.ends = Now::default();
         (std::mem::take(&mut self.block), std::mem::take(&mut self.left))
     }
 
     /// The authority admits a request, or only leases a block. Returns the block that another one
     /// follows.
-    pub(crate) fn on_admission(&mut self, received: Received<'_>, lessor: Lessor) -> (Block, u64) {
-        let Received { reply, asked: Wanted { permits, ahead }, sent, .. } = received;
+    pub fn on_admission(&mut self, received: Received<'_>, lessor: Lessor) -> (Block, u64) {
+        let Received { reply, asked: Wanted { permits, ahead }, sent, now, .. } = received;
         let block = reply.leased();
         self.remaining_at_authority = reply.remaining;
+        let lasts = self.has(0, now);
         let before = match block.permits {
             0 => Default::default(),
             _ => self.renew(block, Life::of(received), sent),
         };
-        self.remaining_at_authority = self.remaining_at_authority.saturating_add(before.1);
+        let before = self.keep(before);
+        // Permits of a former window do not return.
+        let back = if lasts { before.1 } else { 0 };
+        self.remaining_at_authority = self.remaining_at_authority.saturating_add(back);
         // A block is smaller, too, if its window ends before it would be spent.
         let in_time = permits.saturating_mul(reply.spend.min(ahead)) / ahead.max(1);
         // A bucket may have permits that must not be leased, and callers that share one get none.
@@ -362,8 +444,18 @@ impl Lease {
         before
     }
 
+    /// Merges the previous block into the new one, if possible. Otherwise it is to be returned.
+    fn keep(&mut self, (former, left): (Block, u64)) -> (Block, u64) {
+        if !self.block.is_charged_as(former) {
+            return (former, left);
+        }
+        self.block.permits += former.permits;
+        self.left += left;
+        Default::default()
+    }
+
     /// The authority refuses a request, or has no block for one.
-    pub(crate) fn on_refusal(&mut self, received: Received<'_>, retry: Retry, lessor: Lessor) {
+    pub fn on_refusal(&mut self, received: Received<'_>, retry: Retry, lessor: Lessor) {
         let Received { reply, cost, asked: Wanted { permits, ahead }, sent, now, .. } = received;
         self.remaining_at_authority = reply.remaining;
         let refused = reply.refused(retry, reply.remaining);
@@ -380,7 +472,7 @@ impl Lease {
     /// again in advance, unless its window is another one then.
     fn on_reply(&mut self, pause: Pause, sent: Now) {
         let until = sent.mono.saturating_add(pause.ticks);
-        self.is_asking = false;
+        self.asking_until = 0;
         self.pause = if pause.ticks > 0 && !pause.ends_with_window { until } else { 0 };
         if pause.ends_with_window && self.refusal.until < until {
             let (reason, retry, since) = (Reason::Outstanding, SECOND, sent.mono);
@@ -405,6 +497,34 @@ impl Lease {
         let until = sent.mono.saturating_add(retry.min(longest));
         let (reason, remaining) = (refused.reason, refused.remaining.unwrap_or(0));
         self.refusal = CachedRefusal { cost, reason, retry, remaining, since: now.mono, until };
+    }
+
+    /// Remembers the refusal of `cost` permits by the gateway's lease until an instant.
+    pub fn remember(&mut self, cost: u64, refused: Refused, now: Now, until: Micros) {
+        let Retry::After(retry) = refused.retry else { return };
+        let (reason, remaining) = (refused.reason, refused.remaining.unwrap_or(0));
+        self.refusal = CachedRefusal { cost, reason, retry, remaining, since: now.mono, until };
+    }
+
+    /// Until when a worker may remember a refusal of `cost` permits: then such a request may be decided
+    /// otherwise, or the next block is due.
+    #[must_use]
+    pub fn refuses_until(&self, cost: u64, now: Now, pace: Pace) -> Micros {
+        let cached = self.refusal.at(cost, now);
+        let soon = now.mono.saturating_add(pace.notice / 2);
+        let refused = if cached.is_some() {
+            self.refusal.until.saturating_sub(pace.notice / 4)
+        } else {
+            soon
+        };
+        let until = match self.pause {
+            0 => refused,
+            pause => pause.max(self.refusal.until).saturating_sub(pace.notice).max(soon),
+        };
+        match cached {
+            Some(Refused { reason: Reason::Used, .. }) => until,
+            _ => until.min(now.mono.saturating_add(PROVISIONAL)),
+        }
     }
 
     /// Forgets the latest refusal.
@@ -448,74 +568,5 @@ impl CachedRefusal {
         let retry = Retry::After(self.retry.saturating_sub(age).max(1));
         let lasts = now.mono < self.until && cost >= self.cost;
         lasts.then_some(Refused { reason, retry, remaining: Some(remaining) })
-    }
-}
-
-/// The demand of a caller: requests in the current span and in the previous one.
-#[derive(Debug, Clone, Copy, Default)]
-struct Demand {
-    /// The start of the current span.
-    since: Micros,
-    /// The length of the previous one; zero if there was none.
-    before: Micros,
-    current: u32,
-    previous: u32,
-}
-
-impl Demand {
-    /// The shortest span.
-    const SPAN: Micros = SECOND / 10;
-
-    /// Requests in one to two spans from which on a caller may be busy. Below that, each request is
-    /// sent to the authority, so that no worker leases permits that the caller needs in another
-    /// one.
-    const BUSY: u32 = 20;
-
-    /// The shortest time over which demand is measured.
-    const SHORTEST: Micros = SECOND / 80;
-
-    /// The maximum expected demand, in permits.
-    const MOST: u64 = 1 << 16;
-
-    /// Counts a request. A span lasts until the requests of a busy caller have come, as far as it
-    /// may.
-    fn count(&mut self, now: Now, pace: Pace) {
-        let age = now.mono.saturating_sub(self.since);
-        if age >= 2 * pace.span {
-            *self = Demand { since: now.mono, ..Demand::default() };
-        } else if age >= pace.span || age >= Demand::SPAN && self.current >= Demand::BUSY {
-            (self.since, self.before) = (now.mono, age);
-            (self.previous, self.current) = (self.current, 0);
-        }
-        self.current += 1;
-    }
-
-    fn is_busy(&self, now: Now, pace: Pace) -> bool {
-        let requests = self.previous + self.current;
-        requests >= Demand::BUSY && self.time_of(LEAST, now) <= pace.busy
-    }
-
-    /// Ticks in which `requests` come.
-    fn time_of(&self, requests: u64, now: Now) -> Micros {
-        requests * self.elapsed(now) / u64::from(self.previous + self.current).max(1)
-    }
-
-    fn elapsed(&self, now: Now) -> Micros {
-        (self.before + now.mono.saturating_sub(self.since)).max(Demand::SHORTEST)
-    }
-
-    /// Permits that are taken within this time, if each request takes `cost`.
-    fn within(&self, ticks: Micros, cost: u64, now: Now) -> u64 {
-        let requests = u64::from(self.previous + self.current) * ticks / self.elapsed(now);
-        requests.saturating_mul(cost).min(Demand::MOST.max(cost))
-    }
-
-    /// The next block, if each request takes `cost`.
-    fn expected(&self, cost: u64, now: Now, pace: Pace) -> Wanted {
-        let (least, most) = pace.ahead;
-        let ahead = self.time_of(REQUESTS, now).clamp(least, most);
-        let permits =
-            if self.is_busy(now, pace) { self.within(ahead, cost, now).max(cost) } else { 0 };
-        Wanted { permits, ahead }
     }
 }

@@ -119,6 +119,32 @@ impl Leases {
         (decision, former)
     }
 
+    /// Stores a part of the block of its gateway, whose lease has the rest, for a caller with a line.
+    pub fn take_part(
+        &mut self,
+        key: Key,
+        (part, rest): (Block, &Lease),
+        cost: u64,
+        now: Now,
+        pace: Pace,
+    ) {
+        let line = self.line(key);
+        if let Some(lease) = self.find(key) {
+            lease.take_part(part, rest, cost, now, pace);
+            self.list(line);
+        }
+    }
+
+    /// Decides a request by the caller's block, if that suffices. Returns true if it does.
+    pub fn use_part(&mut self, reservation: &mut Reservation) -> bool {
+        let Reservation { account, cost, now, .. } = *reservation;
+        let has = self.find(account.key).is_some_and(|lease| lease.has(cost, now));
+        if has {
+            (reservation.outcome, reservation.memo) = (CheckOutcome::NOW, Memo::Lease);
+        }
+        has
+    }
+
     /// Stores the authority's reply to a question. Returns a block and its unspent permits, for
     /// return to the authority: the previous one, or the new one if the caller has no line.
     pub fn receive(&mut self, key: Key, received: Received<'_>, lessor: Lessor) -> (Block, u64) {
@@ -181,11 +207,6 @@ impl Leases {
     /// Removes a caller's block.
     pub fn take(&mut self, key: Key) -> (Block, u64) {
         self.find(key).map(Lease::take_block).unwrap_or_default()
-    }
-
-    /// Removes a caller's block if it must be returned.
-    pub fn take_ended(&mut self, key: Key, now: Now) -> Option<(Block, u64)> {
-        self.find(key).filter(|lease| lease.has_ended(now)).map(Lease::take_block)
     }
 
     /// Removes blocks that have ended, or all of them, at most `BATCH`.

@@ -74,6 +74,7 @@ pub mod counter_spec;
 pub mod daily;
 #[cfg(feature = "explored")]
 pub mod explored;
+pub mod gateway_leases;
 pub mod hot;
 pub mod in_flight;
 pub(crate) mod in_flight_slots;

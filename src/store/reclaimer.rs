@@ -8,6 +8,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::gateway_leases;
 use super::in_flight_slots;
 use super::slots::Found;
 use super::slots::names::Names;
@@ -46,6 +47,7 @@ pub struct SlotReclaimer {
 
 enum ReclaimedKind {
     Callers(Arc<dyn Algorithm>),
+    Leases,
     InFlightSlots,
     Bans(Ban),
 }
@@ -65,6 +67,16 @@ impl SlotReclaimer {
             ReclaimedKind::Callers(algorithm)
         };
         SlotReclaimer::new(namespace, data, fingerprint, kind, now)
+    }
+
+    /// The leases of a rule that Redis counts.
+    pub fn of_leases(
+        namespace: Rc<str>,
+        data: Rc<dyn SharedData>,
+        fingerprint: u64,
+        now: Micros,
+    ) -> SlotReclaimer {
+        SlotReclaimer::new(namespace, data, fingerprint, ReclaimedKind::Leases, now)
     }
 
     /// The values of a rule's bans.
@@ -110,10 +122,11 @@ impl SlotReclaimer {
         is_there.then_some(self)
     }
 
-    /// Returns true if both are of the same rule.
+    /// Returns true if both are the same values of one rule.
     #[must_use]
     pub fn is_of(&self, other: &SlotReclaimer) -> bool {
-        self.fingerprint == other.fingerprint && self.namespace == other.namespace
+        let [kind, of] = [&self.kind, &other.kind].map(std::mem::discriminant);
+        self.fingerprint == other.fingerprint && self.namespace == other.namespace && kind == of
     }
 
     /// When to continue.
@@ -134,12 +147,15 @@ impl SlotReclaimer {
             self.names.recount(number.map_or(1, |bytes| u64::from_le_bytes(*bytes)));
         }
         for _ in 0..PIECE {
-            let Some(name) = self.names.nth(self.next_index) else {
-                return self.next_pass(now.mono);
+            let name = match self.kind {
+                ReclaimedKind::Leases => self.names.nth_line(self.next_index),
+                _ => self.names.nth(self.next_index),
             };
+            let Some(name) = name else { return self.next_pass(now.mono) };
             self.next_index += 1;
             let Some((bytes, number)) = self.data.get(name) else { continue };
             let found = match &self.kind {
+                ReclaimedKind::Leases => gateway_leases::classify(&bytes, now.mono),
                 ReclaimedKind::Callers(algorithm) => slot::classify(bytes, &**algorithm, now),
                 ReclaimedKind::InFlightSlots => {
                     in_flight_slots::classify(bytes, &self.namespace, &*self.data, now.mono)
@@ -176,7 +192,7 @@ impl ReclaimedKind {
     fn lifetime(&self) -> Micros {
         let longest = match self {
             ReclaimedKind::Callers(algorithm) => algorithm.properties().window,
-            ReclaimedKind::InFlightSlots => 0,
+            ReclaimedKind::InFlightSlots | ReclaimedKind::Leases => 0,
             ReclaimedKind::Bans(ban) => [ban.max, ban.within, ban.within, ban.halve_after]
                 .into_iter()
                 .fold(0, Micros::saturating_add),

@@ -10,6 +10,7 @@ mod returns;
 
 use std::rc::Rc;
 
+use super::gateway_leases::GatewayLeases;
 use super::lease::{Block, LeaseDecision, Life, Pace};
 use super::leases::{Leases, Returned};
 use super::plans::ByPlan;
@@ -43,8 +44,10 @@ const FRACTION: u64 = 8;
 /// [`CounterSpec::is_share`].
 pub(super) fn memory(words: usize, callers: Option<usize>, lines: usize, is_share: bool) -> Memory {
     let format = SlotFormat { words, has_arrears: is_share };
-    let shared = Names::most(callers).map(|(slots, callers)| slots * format.bytes(callers));
-    Memory { worker: Leases::bytes(callers.unwrap_or(1), lines), shared: shared.iter().sum() }
+    let slots = Names::most(callers).map(|(slots, callers)| slots * format.bytes(callers));
+    let leases = if is_share { GatewayLeases::bytes(callers) } else { 0 };
+    let shared = slots.iter().sum::<u64>() + leases;
+    Memory { worker: Leases::bytes(callers.unwrap_or(1), lines), shared }
 }
 
 /// A rule that all workers count together.

@@ -18,7 +18,7 @@ const RECOVERY: Micros = 2 * SECOND;
 /// Longest delay until a settlement is counted.
 const SETTLING: Micros = SECOND;
 
-/// A worker leases permits for a caller after this many requests.
+/// A worker, or a gateway from Redis, leases permits for a caller after this many requests.
 const BUSY: usize = 20;
 
 /// The longest time in which they come, and the longest for each of them: a worker counts requests in spans, of
@@ -36,9 +36,14 @@ fn busy_within(rule: &Rule) -> (Micros, Micros) {
     }
 }
 
-/// How long a lease lives, with the time until its rest is given back.
-fn leased(scope: Scope) -> Micros {
-    if scope == Scope::Global { 650 * MILLISECOND } else { 75 * MILLISECOND }
+/// How long a lease lives, with the time until its rest is given back. A spent block of a slow caller is given back with
+/// the next question, and a bucket counts it as unspent until then.
+fn leased(rule: &Rule) -> Micros {
+    match (rule.scope, rule.algo) {
+        (Scope::Global, "TB") => TERMS,
+        (Scope::Global, _) => 650 * MILLISECOND,
+        _ => 75 * MILLISECOND,
+    }
 }
 
 /// How long a lease counts that is not returned.
@@ -164,7 +169,7 @@ impl Oracle<'_> {
     fn forgets(&self, rule: &Rule, order: &Entry) -> Option<Range<Micros>> {
         let carried_out = order.report.starts_with(":status: 200;");
         let is_lent = self.may_be_outstanding(rule, order, order.arrived);
-        let lent = if is_lent { leased(rule.scope) + TIMEOUT } else { 0 };
+        let lent = if is_lent { leased(rule) + TIMEOUT } else { 0 };
         carried_out.then(|| order.arrived.saturating_sub(lent)..reset_span(order).end)
     }
 
@@ -522,7 +527,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// Whether a worker may have held a lease of the caller when a request was decided: the caller was busy there.
+    /// Whether a worker or a gateway may have held a lease of the caller when a request was decided: the caller was busy there.
     fn may_be_outstanding(&self, rule: &Rule, entry: &Entry, decided: Micros) -> bool {
         let trip = match rule.scope {
             Scope::Local => return false,
@@ -532,7 +537,7 @@ impl Oracle<'_> {
         let own = entry.counted_as(rule);
         let lost = if self.may_be_lost(rule, &(entry.arrived..decided)) { TERMS } else { 0 };
         let (within, each) = busy_within(rule);
-        let recent = entry.arrived.saturating_sub(leased(rule.scope) + trip + lost);
+        let recent = entry.arrived.saturating_sub(leased(rule) + trip + lost);
         let since = recent.saturating_sub(within);
         let mut arrivals: BTreeMap<usize, Vec<Micros>> = BTreeMap::new();
         for other in &self.entries {
@@ -540,7 +545,9 @@ impl Oracle<'_> {
                 && other.visit.entry == entry.visit.entry
                 && other.counted_as(rule) == own
             {
-                arrivals.entry(other.worker_life).or_default().push(other.arrived);
+                let is_global = rule.scope == Scope::Global;
+                let holder = if is_global { other.gateway_life } else { other.worker_life };
+                arrivals.entry(holder).or_default().push(other.arrived);
             }
         }
         arrivals.values_mut().any(|times| {

@@ -13,7 +13,7 @@ use super::{NATIVE, SHIPPED};
 /// How often each gateway has found the second store, within some seconds.
 fn splits(start: Start, algo: &'static str, faults: Vec<Fault>) -> Vec<i64> {
     let mut plan = Plan { callers: 100, faults, ..plan(Scope::Global, algo, 100_000, 300) };
-    plan.ends = 6 * SECOND;
+    plan.ends = 12 * SECOND;
     plan.entries[0][0].of_all = false;
     let count = |metrics: &Metrics| {
         let split = metrics.iter().find(|(name, _)| name.ends_with(".fleet.split"));
@@ -26,7 +26,7 @@ fn splits(start: Start, algo: &'static str, faults: Vec<Fault>) -> Vec<i64> {
 fn each_gateway_finds_a_second_store() {
     for start in [NATIVE, SHIPPED] {
         for algo in ["W", "TB"] {
-            let split = Fault::Split { span: 0..6 * SECOND };
+            let split = Fault::Split { span: 0..12 * SECOND };
             let splits = splits(start, algo, vec![split]);
             println!("{algo}: {splits:?}");
             assert!(splits.iter().all(|count| *count > 0), "{algo}: {splits:?}");

@@ -211,6 +211,7 @@ impl Client {
         let known = self.health.gateways.known;
         let known = if known == 0 { self.endpoint.gateways } else { known };
         outbox.gateways = known.max(self.least_gateways).max(1);
+        outbox.timeout = self.endpoint.timeout;
         outbox.had_outage = self.health.had_outage();
         outbox.unavailable = self.open().map(|(shard, _)| shard).collect();
         if outbox.is_unavailable(Shard::FIRST) && !self.is_agreed() {

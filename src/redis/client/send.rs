@@ -114,7 +114,7 @@ impl Client {
     /// others must know how many gateways there are.
     pub(super) fn send_beat(&mut self, now: Now, callout: &dyn Callout, outbox: &mut Outbox) {
         let may = self.may_beat(outbox) && now.mono >= self.silent_until;
-        if may && self.take_beat(now.mono, outbox) {
+        if may && self.take_beat(now.mono, now.mono, outbox) {
             let mut batch = self.new_batch(now.mono.saturating_add(self.endpoint.timeout));
             batch.is_beat = true;
             batch.add_empty(Shard::FIRST);
@@ -127,12 +127,12 @@ impl Client {
         outbox.beats && !(outbox.in_use && outbox.is_unavailable(Shard::FIRST))
     }
 
-    /// Reserves the heartbeat, if it is due. Returns true if it was.
-    fn take_beat(&mut self, now: Micros, outbox: &mut Outbox) -> bool {
+    /// Reserves the heartbeat, if it is due by `at`. Returns true if it was.
+    fn take_beat(&mut self, now: Micros, at: Micros, outbox: &mut Outbox) -> bool {
         let mut takes = false;
-        if self.health.is_beat_due(now) {
+        if self.health.is_beat_due(at) {
             let health = Health::update(&*self.data, &self.key, now, |health| {
-                takes = health.take_beat(now);
+                takes = health.take_beat(at);
                 takes
             });
             self.follow(health, outbox);
@@ -265,8 +265,8 @@ impl Client {
             }
         }
         let timeout = batch.ends_at.saturating_sub(now.mono).max(SHORTEST);
-        if batch.has_call_to(Shard::FIRST) {
-            self.take_beat(now.mono, outbox);
+        if batch.has_call_to(Shard::FIRST) && !batch.is_beat {
+            self.take_beat(now.mono, Health::spared_until(now.mono), outbox);
         }
         self.counts.calls += 1;
         self.counts.asks += batch.asks();

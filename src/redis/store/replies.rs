@@ -35,7 +35,7 @@ impl RedisStore {
             }
             result => {
                 if asked.permits > 0 {
-                    self.clear_pending(account.key);
+                    self.clear_pending(account.key, now);
                 }
                 match result {
                     QuestionResult::Repeat => reservation.outcome = CheckOutcome::Lost,
@@ -54,11 +54,11 @@ impl RedisStore {
     ) {
         let (account, Received { reply, at, now, .. }) = (reservation.account, received);
         let receipt = self.receive(account.key, received);
-        // Leased permits of this worker are available to the caller, too.
+        // Leased permits of this gateway are available to the caller, too.
         let left = self.left(account.key).unwrap_or(reply.remaining);
         match reply.retry {
             Some(retry) => {
-                reservation.outcome = CheckOutcome::Refused(reply.refused(retry, left));
+                reservation.outcome = CheckOutcome::Refused(reply.refused(retry, reply.remaining));
             }
             None => {
                 let holds = self.parameters.holds;
@@ -98,8 +98,7 @@ impl RedisStore {
         }
         // A worker remembers no admitted account of a daily quota.
         if self.parameters.spec.daily.is_none() || reply.retry.is_some() {
-            let (block, left) = self.leases.receive(key, received, self.parameters.lessor);
-            self.return_former(key, block, left, now);
+            self.store_reply(key, received);
         }
         reply.receipt
     }
@@ -139,7 +138,8 @@ impl RedisStore {
                 let (reply, cost, charged) = (&reply, question.unit_cost, 0);
                 self.receive(key, Received { reply, cost, charged, asked, sent, at, now });
             }
-            _ => self.clear_pending(key),
+            _ if asked.permits > 0 => self.clear_pending(key, now),
+            _ => {}
         }
     }
 
@@ -164,13 +164,6 @@ impl RedisStore {
         let RuleReply { charged, lease: ends, .. } = reply;
         let reply = ReportReply { permits, term, charged, ends, at, there };
         self.reports.iter_mut().for_each(|reports| reports.learn(account, reply, now));
-    }
-
-    /// Records that no question about the caller is pending.
-    fn clear_pending(&mut self, key: Key) {
-        if let Some(lease) = self.leases.find(key) {
-            lease.on_no_reply();
-        }
     }
 }
 
@@ -208,9 +201,7 @@ impl RedisStore {
             if reply.overflow {
                 return Err(OrderError::Shared);
             }
-            if let Some(lease) = self.leases.find(key) {
-                lease.forget_refusal();
-            }
+            self.forget_refusal(key, now);
             let account = self.account(key);
             self.reports.iter_mut().for_each(|reports| reports.forget(account, now));
         }

@@ -1,4 +1,5 @@
-//! The keys of shared data: a fixed number of slots, and of slots for overflow buckets.
+//! The keys of shared data: a fixed number of slots, of slots for overflow buckets, and of lines with
+//! leases.
 
 use std::fmt::Write as _;
 
@@ -23,6 +24,9 @@ const BUCKETS: u64 = 1024;
 
 /// Slots that contain the buckets.
 const BUCKET_SLOTS: u64 = 64;
+
+/// Lines with leases of the gateway from an authority outside of it.
+const LINES: u64 = 4096;
 
 /// A slot of a rule's callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,6 +136,21 @@ impl Names {
     /// The slot of a caller's bucket.
     pub(crate) fn bucket(&mut self, key: Key) -> &str {
         self.numbered("o", Some((BUCKET_SLOTS, bucket(key) % BUCKET_SLOTS)))
+    }
+
+    /// The line of a caller.
+    pub(crate) fn line(&mut self, key: Key) -> &str {
+        self.numbered("l", Some((LINES, key.hash % LINES)))
+    }
+
+    /// The maximum number of lines, for `callers` live callers.
+    pub(crate) fn lines(callers: Option<usize>) -> u64 {
+        callers.map_or(1, |callers| (callers as u64).min(LINES))
+    }
+
+    /// The name of a line by index; `None` from the first unused index on.
+    pub(crate) fn nth_line(&mut self, number: u64) -> Option<&str> {
+        (number < LINES).then(|| self.numbered("l", Some((LINES, number))))
     }
 
     /// The name of a slot of callers or buckets by index; `None` from the first unused index on.

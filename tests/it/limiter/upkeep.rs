@@ -79,14 +79,14 @@ fn refusals_are_reported_by_maintenance() {
     assert!((1..8).contains(&refused), "{refused}");
 }
 
-/// Data of removed rules: callers and bans of `gateway` rules, except quotas.
+/// Data of removed rules: callers and bans of `gateway` rules, except quotas, and leases.
 #[test]
 fn removed_gateway_rules_leave_shared_data() {
     const BAN: &str = "ban: {after: 3, within: 10s, for: 1m}";
     for (rule, remains) in [
         ("scope: local", 0),
         ("scope: gateway", 1),
-        ("scope: global", 1),
+        ("scope: global", 2),
         (&*format!("scope: local, {BAN}"), 0),
         (&*format!("scope: gateway, {BAN}"), 2),
         ("scope: local, quota: {accounts: 1000}", 0),

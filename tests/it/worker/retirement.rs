@@ -21,13 +21,14 @@ fn with_lease() -> Thread {
     thread
 }
 
-/// Redis leases a caller's permits to a worker. Its latest root makes the call.
+/// Redis leases permits of a busy caller to a worker. Its latest root makes the call.
 fn grant_lease(thread: &mut Thread, latest: u32) {
-    assert!(!thread.request(1, 10, "ann"));
+    (0..20).for_each(|stream| assert!(!thread.request(1, 100 + stream, "ann")));
     thread.pass(2 * MILLISECOND);
     let token = thread.host.calls.borrow().len() - 1;
-    let body = decides(&[0, 0, 0, 50, 1, 7, 20, 3, 0, 100_000, 0]);
-    thread.answer(latest, token as u32, Some(200), &body);
+    let mut body = [0, 0, 0, 50, 1, 7, 0, 3, 0, 0, 0].repeat(20);
+    body[19 * 11..].copy_from_slice(&[0, 0, 0, 50, 1, 7, 20, 3, 0, 100_000, 0]);
+    thread.answer(latest, token as u32, Some(200), &decides(&body));
     assert!(thread.request(1, 11, "ann"), "it has a block");
     thread.streams.clear();
 }

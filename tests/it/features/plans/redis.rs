@@ -10,6 +10,7 @@ use diana_policy::{Plan, PlanKind, Plans, Quota};
 use diana_redis::outbox::{Operation, Outbox};
 use diana_redis::protocol::{Charge, Effect, Numbers, RuleReply};
 use diana_redis::store::RedisStore;
+use diana_store::lease::{Received, Wanted};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use diana_store::{Account, CounterSpec, Store};
@@ -88,19 +89,25 @@ impl RedisRule {
 
     fn admitted(&mut self, plan: u64, now: Now) -> u64 {
         let (account, store) = (Account { key: key(1), plan }, &mut self.store);
-        (0..2000).take_while(|_| store.take(account, 1, now).is_none()).count() as u64
+        let at = |request| now.later(request * SECOND / 10_000);
+        (0..2000).take_while(|it| store.take(account, 1, at(*it)).is_none()).count() as u64
     }
 
-    /// The only returned block: its quota, its size and its unspent permits.
+    /// The only returned block, in parts: its quota, its size and its unspent permits.
     fn back(&mut self) -> (Numbers, u64, u64) {
         let all = self.outbox.borrow_mut().take(usize::MAX);
-        let [Operation::Return(Charge { numbers, effect: back, .. })] = all[..] else {
-            panic!("{all:?}")
-        };
-        let Effect::ReturnBlock { receipt: 5, term: 4, block, left } = back else {
-            panic!("{back:?}")
-        };
-        (numbers, block, left)
+        let parts = all.iter().map(|part| {
+            let Operation::Return(Charge { numbers, effect, .. }) = part else { panic!("{all:?}") };
+            let Effect::ReturnBlock { receipt: 5, term: 4, block, left } = *effect else {
+                panic!("{all:?}")
+            };
+            (*numbers, block, left)
+        });
+        let whole = parts.reduce(|whole, part| {
+            assert_eq!(whole.0, part.0);
+            (whole.0, whole.1 + part.1, whole.2 + part.2)
+        });
+        whole.unwrap()
     }
 }
 
@@ -133,10 +140,17 @@ fn low_lease_is_renewed_under_its_own_plan() {
         redis_rule.on_reply(plan, &lends(100), START);
         assert_eq!(redis_rule.admitted(plan, START), 100);
         let all = redis_rule.outbox.borrow_mut().take(usize::MAX);
-        let [Operation::Renew(0, under, _), Operation::Return(used_up)] = &all[..] else {
-            panic!("{all:?}")
-        };
-        assert_eq!((*under, used_up.numbers), (plan, redis_rule.numbers(plan)));
+        let returned = all.iter().filter_map(|it| match it {
+            Operation::Return(part) => Some(part.numbers),
+            _ => None,
+        });
+        let renewed = all.iter().filter_map(|it| match it {
+            Operation::Renew(0, under, _) => Some(*under),
+            _ => None,
+        });
+        assert_eq!(renewed.collect::<Vec<u64>>(), [plan]);
+        assert!(returned.clone().count() > 0);
+        assert!({ returned }.all(|numbers| numbers == redis_rule.numbers(plan)));
     }
 }
 
@@ -150,7 +164,9 @@ fn reply_under_a_former_plan_is_recorded_once() {
         redis_rule.question(GOLD, START);
         redis_rule.store.use_plan(FREE);
         let instants = (START, START);
-        redis_rule.store.receive(key(1), received(&lends(0), (1, permits), instants));
+        let reply = lends(0);
+        let received = received(&reply, (1, permits), instants);
+        redis_rule.store.receive(key(1), Received { asked: Wanted::default(), ..received });
         assert_eq!(redis_rule.data.writes.get() > 0, is_noted, "{settles} {permits}");
     }
 }

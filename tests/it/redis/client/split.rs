@@ -8,6 +8,7 @@ use diana_redis::shard::Shards;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 use kit::model::redis::Redis;
+use kit::model::wire::{Asking, commands};
 use kit::seed;
 
 use super::{MILLISECOND, OWN, Worker, at, ok, status};
@@ -153,8 +154,14 @@ fn failover_is_no_split() {
         for _ in 0..300 {
             now += rng.u64(1..SECOND);
             if rng.u8(..40) == 0 {
-                // A replica has at least one of the calls since the previous failover.
-                let kept = (log.len() - rng.usize(..=4).min(log.len())).max(inherited + 2);
+                // A replica has at least one of the numbered calls since the previous failover.
+                let has_ordinal = |(body, _): &(Vec<u8>, u64)| {
+                    let words = commands(body);
+                    words.iter().any(|it| it.len() > 2 && Asking::read(it).ordinal.is_some())
+                };
+                let first = log.iter().skip(inherited).position(has_ordinal);
+                let least = first.map_or(log.len(), |first| inherited + first + 1);
+                let kept = (log.len() - rng.usize(..=4).min(log.len())).max(least);
                 log.truncate(if rng.bool() { kept } else { 0 });
                 inherited = log.len();
                 stores = [Redis::default()];

@@ -1,24 +1,18 @@
-//! Decisions of a worker about one caller of Redis, compared with a record of all replies.
+//! Decisions of a gateway about one caller of Redis, compared with a record of all replies.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
-use diana_policy::decision::Decision;
+use diana_policy::decision::Retry;
 use diana_policy::time::{Micros, Now, SECOND, Unit};
 use diana_policy::{MAX_DRAINED, Quota};
-use diana_redis::outbox::{Operation, Outbox};
-use diana_redis::protocol::{Effect, Question, RuleReply};
-use diana_redis::store::RedisStore;
-use diana_store::Store;
-use diana_store::lease::{Received, Wanted};
-use diana_store::replies::QuestionResult;
-use diana_store::stores::Stores;
-use diana_store::tables::Tables;
+use diana_redis::protocol::RuleReply;
+use diana_store::gateway_leases::{GatewayLease, GatewayLeases};
+use diana_store::lease::{Block, Lease, LeaseDecision, Lessor, Pace, Received, Wanted};
+use diana_store::refusal::Reason;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
-use kit::store::{Decided, Take, answer, together};
 
 use crate::support::gateway::MS;
 use crate::support::redis_rule::{lends, refuses};
@@ -30,12 +24,18 @@ const AHEAD: Micros = 20 * MS;
 /// How long a busy caller is refused after a refusal, while a call to Redis is pending or due.
 const RECENT: Micros = 100 * MS;
 
+/// How long a question may be pending.
+const PATIENCE: Micros = 40 * MS;
+
 /// The shortest span in which demand is counted, and the longest.
 const SPAN: Micros = SECOND / 10;
 const SPANS: Micros = 2 * SECOND;
 
 /// The requests that end a span, and make a caller busy.
 const MANY: u64 = 20;
+
+/// The requests that a block is for.
+const REQUESTS: u64 = 10;
 
 /// All spans with requests: the start of each, and the number of requests.
 #[derive(Default)]
@@ -76,6 +76,13 @@ impl Held {
     fn has(&self, permits: u64, now: Now) -> bool {
         self.left >= permits && now.mono < self.ends.mono && now.wall < self.ends.wall
     }
+
+    /// Removes its permits, for return.
+    fn take(&mut self) -> Option<(Block, u64)> {
+        let (permits, left) = (std::mem::take(&mut self.permits), std::mem::take(&mut self.left));
+        let receipt = self.receipt;
+        (permits > 0).then_some((Block { permits, term: receipt + 1, receipt }, left))
+    }
 }
 
 /// A refusal: the permits, its arrival, the end of the memory of it, and when the request fits.
@@ -87,61 +94,82 @@ struct Refusal {
     fits: Micros,
 }
 
-/// A worker with one caller.
-struct RedisRule {
-    store: RedisStore,
-    outbox: Rc<RefCell<Outbox>>,
+/// A gateway with one caller.
+struct Caller {
+    leases: GatewayLeases,
+    pace: Pace,
+    lessor: Lessor,
     rule: Rule,
     now: Now,
     rng: Rng,
     receipts: u64,
     demand: Demand,
     hand: Held,
+    /// The block before it, which the next question returns.
+    former: Held,
     /// The permits of the pending question for a block, and the time in which they are spent.
     asking: Option<(u64, Micros)>,
+    /// Until when it keeps others from asking.
+    asks_until: Micros,
     refused: Refusal,
     /// Until when Redis is not asked since it has too few permits, if it had at last.
     pause: Option<Micros>,
     refused_at: Option<Micros>,
     /// How long before the end of a block the next one is requested.
     notice: Micros,
-    /// Blocks to return.
-    back: Vec<Effect>,
+    /// Blocks to return, and those that were.
+    back: Vec<(Block, u64)>,
+    returned: Vec<(Block, u64)>,
     /// Requests by lease, refused by memory, refused by a busy caller's, sent to Redis; renewals; pauses.
     seen: [u64; 6],
 }
 
-impl RedisRule {
-    fn new(mut rng: Rng) -> RedisRule {
+impl Caller {
+    fn new(mut rng: Rng) -> Caller {
         let quota = Quota { cost: rng.u64(1..9), ..Quota::new(Unit::Second, MAX_DRAINED) };
-        let data = Rc::new(FakeSharedData::default());
-        let mut tables = Tables::default();
-        let mut stores = Stores::new("test".into(), data, &mut tables);
         let short = ["W", "SW", "TB"][rng.usize(..3)];
         let rule = Rule { is_even: rng.bool(), ..Rule::new(short, quota) };
-        let outbox = together();
         let trip = rng.u64(0..8 * MS);
-        outbox.borrow_mut().trip = trip;
-        let opened = RedisStore::new(rule.spec(100), 3, outbox.clone(), &mut stores);
-        let mut store = opened.unwrap();
-        // A caller is unknown before its first question.
-        store.question((key(1), 1), START, false, false);
-        RedisRule {
-            store,
-            outbox,
+        let longest_pause = (short == "TB").then_some(LONGEST);
+        let unit_cost = rule.spec(1).unit_cost;
+        Caller {
+            leases: GatewayLeases::new("test", 7, Rc::new(FakeSharedData::default())),
+            pace: Pace::of_fleet(trip, PATIENCE, if short == "SW" { SECOND / 10 } else { SECOND }),
+            lessor: Lessor { unit_cost, longest_pause, is_final: true },
             rule,
             now: START,
             rng,
             receipts: 0,
             demand: Demand::default(),
             hand: Held::default(),
+            former: Held::default(),
             asking: None,
+            asks_until: 0,
             refused: Refusal::default(),
             pause: None,
             refused_at: None,
             notice: trip * 2,
             back: Vec::new(),
+            returned: Vec::new(),
             seen: [0; 6],
+        }
+    }
+
+    fn change_both<T>(&mut self, change: impl FnMut(&mut GatewayLease) -> T) -> T {
+        self.leases.change(key(1).into(), self.now.mono, change).unwrap()
+    }
+
+    fn change<T>(&mut self, mut change: impl FnMut(&mut Lease) -> T) -> T {
+        self.change_both(|known| change(&mut known.lease))
+    }
+
+    fn is_asking(&self) -> bool {
+        self.asking.is_some() && self.now.mono < self.asks_until
+    }
+
+    fn asks(&mut self, wanted: Option<(u64, Micros)>) {
+        if wanted.is_some() {
+            (self.asking, self.asks_until) = (wanted, self.now.mono + PATIENCE);
         }
     }
 
@@ -153,21 +181,15 @@ impl RedisRule {
     /// The block to ask for, if the caller is busy: its permits, and the time in which they are spent.
     fn wants(&self, cost: u64) -> Option<(u64, Micros)> {
         let (seen, lasted) = self.demand.lately(self.now.mono);
-        let ahead = (8 * lasted / seen).clamp(AHEAD, self.longest());
+        let ahead = (REQUESTS * lasted / seen).clamp(AHEAD, self.longest());
         let is_busy = seen >= MANY && 4 * lasted / seen <= self.longest();
         is_busy.then(|| ((seen * ahead / lasted).max(1) * cost, ahead))
     }
 
     fn give_back(&mut self) {
-        let Held { receipt, permits, left, .. } = std::mem::take(&mut self.hand);
-        if permits > 0 {
-            self.back.push(Effect::ReturnBlock {
-                receipt,
-                term: receipt + 1,
-                block: permits,
-                left,
-            });
-        }
+        self.back.extend(self.former.take());
+        self.back.extend(self.hand.take());
+        self.hand = Held::default();
     }
 
     /// Advances the clock, often to a change or a tick before or after it.
@@ -196,107 +218,148 @@ impl RedisRule {
     }
 
     fn request(&mut self) {
-        let (now, cost) = (self.now, self.rule.cost(&mut self.rng));
+        let (now, cost, pace) = (self.now, self.rule.cost(&mut self.rng), self.pace);
         self.demand.see(now.mono);
-        let mut found = self.store.checked(key(1).into(), cost, now);
+        let decision = self.change(|lease| {
+            lease.count(1, now, pace);
+            lease.judge(cost, now, pace)
+        });
         if self.hand.has(cost, now) {
             self.seen[0] += 1;
-            assert!(self.store.charged(&mut found, 0).is_admitted());
-            self.hand.left -= cost;
-            let wanted = self.due();
-            self.done(wanted);
-            if self.rng.u8(0..8) == 0 {
-                self.store.cancel(&mut found);
-                if self.hand.permits > 0 {
-                    self.hand.left += cost;
-                }
-            }
+            assert_eq!(decision, LeaseDecision::Leased);
+            // A worker gets a part, and may return it.
+            let (none, unit_cost) = (Lease::default(), self.lessor.unit_cost);
+            let unspent = if self.rng.u8(0..8) == 0 { cost } else { 0 };
+            let part = self.change(|lease| {
+                let part = lease.give(&none, cost, unit_cost, now, pace);
+                assert!(lease.merge(part, unspent));
+                part
+            });
+            assert_eq!(part.permits, cost);
+            self.hand.left -= cost - unspent;
+            self.done_with_next();
             return;
         }
         let Refusal { cost: least, since, until, fits } = self.refused;
         if now.mono < until && cost >= least {
             self.seen[1] += 1;
+            let LeaseDecision::Refused(refused) = decision else { panic!("{decision:?}") };
             let retry = fits.saturating_sub(now.mono).max(1);
-            assert_eq!(found.decision(), Decision::retry(retry));
+            assert_eq!(refused.retry, Retry::After(retry));
             return self.refused();
         }
         let is_recent = |at: Micros| at > 0 && now.mono - at < RECENT;
-        let was_refused = self.asking.is_some() && is_recent(since);
+        let was_refused = self.is_asking() && is_recent(since);
         let is_paused = |pause| now.mono < pause || self.refused_at.is_some_and(is_recent);
         if self.wants(1).is_some() && (was_refused || self.pause.is_some_and(is_paused)) {
             self.seen[2] += 1;
-            assert!(found.is_outstanding() && !found.decision().is_admitted());
+            let LeaseDecision::Refused(refused) = decision else { panic!("{decision:?}") };
+            assert_eq!(refused.reason, Reason::Outstanding);
             return self.refused();
         }
         self.seen[3] += 1;
-        assert!(found.is_pending());
+        assert_eq!(decision, LeaseDecision::Undecided);
         self.give_back();
-        self.done(None);
-        if self.rng.bool() {
-            let charge = self.store.question((key(1), cost), now, false, false);
-            let wanted = if self.asking.is_some() { None } else { self.wants(cost) };
-            assert_eq!(charge.want, wanted.map_or(0, |(permits, _)| permits));
-            self.asking = self.asking.or(wanted);
-        }
+        let asks = self.rng.bool();
+        let (blocks, found) = self.change_both(|known| {
+            let blocks = known.take_blocks();
+            (blocks, if asks { known.lease.ask(cost, now, pace) } else { Wanted::default() })
+        });
+        self.returned.extend(blocks);
+        let wanted = if !asks || self.is_asking() { None } else { self.wants(cost) };
+        assert_eq!(found.permits, wanted.map_or(0, |(permits, _)| permits));
+        self.asks(wanted);
+        self.done();
     }
 
     /// A request is refused here. A block that has ended is returned.
     fn refused(&mut self) {
         self.refused_at = Some(self.now.mono);
-        let wanted = self.due();
+        self.done_with_next();
+        self.end();
+    }
+
+    fn end(&mut self) {
         if self.has_ended() {
             self.give_back();
         }
-        self.done(wanted);
+        let (now, pace) = (self.now, self.pace);
+        let ended = self.change_both(|known| {
+            if known.has_ended(now, pace) { known.take_blocks() } else { Default::default() }
+        });
+        self.returned.extend(ended);
+        self.done();
     }
 
     fn has_ended(&self) -> bool {
-        self.hand.left == 0 && self.pause.is_none() || !self.hand.has(0, self.now)
+        let is_over = !self.hand.has(0, self.now);
+        let is_spent = self.hand.left == 0 && self.pause.is_none();
+        let returns_spent = self.hand.permits > 0 && (is_spent || is_over) && self.has_next();
+        self.hand.left + self.former.left > 0 && is_over || returns_spent
+    }
+
+    /// Whether another request is likely before the reply to a question.
+    fn has_next(&self) -> bool {
+        let (seen, lasted) = self.demand.lately(self.now.mono);
+        16 * seen * self.notice / lasted > 0
     }
 
     /// Requests the next block if that is due.
     fn due(&mut self) -> Option<(u64, Micros)> {
-        let Held { permits, left, ends, ends_with_window, .. } = self.hand;
-        let unit_cost = self.rule.spec(1).unit_cost;
-        let soon = self.now.mono + self.notice;
+        let Held { left, ends, ends_with_window, .. } = self.hand;
+        let (now, unit_cost) = (self.now.mono, self.rule.spec(1).unit_cost);
+        let soon = now + self.notice;
+        let renews = now < self.refused.until && self.refused.until <= now + self.notice / 4;
         let may_ask = match self.pause {
             Some(pause) => pause <= soon && self.refused.until <= soon,
-            None => permits > 0,
+            None if now < self.refused.until => renews,
+            None => ends.mono > 0,
         };
-        let (seen, lasted) = self.demand.lately(self.now.mono);
-        let rest = ends.mono.saturating_sub(self.now.mono);
+        let (seen, lasted) = self.demand.lately(now);
+        let rest = ends.mono.saturating_sub(now);
         let notice = if ends_with_window { self.notice.min(rest) } else { self.notice };
         let expected = seen * notice / lasted * unit_cost;
         let runs_low = left <= expected + expected.min(2 * unit_cost) + unit_cost;
         let ahead = if ends_with_window { self.notice / 4 } else { self.notice };
-        let is_due = may_ask && (runs_low || ends.mono < self.now.mono + ahead);
-        let wanted = self.wants(unit_cost).filter(|_| is_due && self.asking.is_none());
-        if wanted.is_some() && left == 0 {
-            self.give_back();
+        let is_due = may_ask && (renews || runs_low || ends.mono < now + ahead);
+        let wanted = self.wants(unit_cost).filter(|_| is_due && !self.is_asking());
+        if wanted.is_some() {
+            let kept = if self.has_next() { self.hand.left } else { 0 };
+            self.back.extend(self.former.take());
+            (self.hand.permits, self.hand.left) = (self.hand.permits - kept, self.hand.left - kept);
+            self.back.extend(self.hand.take());
+            (self.hand.permits, self.hand.left) = (kept, kept);
         }
-        self.asking = self.asking.or(wanted);
+        self.asks(wanted);
         self.seen[4] += u64::from(wanted.is_some());
         wanted
     }
 
-    /// Handles operations of Redis: returns of blocks, and the renewal with this block.
-    fn done(&mut self, renewed: Option<(u64, Micros)>) {
-        let mut asked = None;
-        for operation in self.outbox.borrow_mut().take(usize::MAX) {
-            match operation {
-                Operation::Return(charge) => {
-                    let place = self.back.iter().position(|effect| *effect == charge.effect);
-                    let place = place.unwrap_or_else(|| panic!("{charge:?} at {:?}", self.now));
-                    self.back.swap_remove(place);
-                }
-                Operation::Renew(3, _, charge) if asked.is_none() => {
-                    asked = Some((charge.want, charge.ahead));
-                }
-                other => panic!("{other:?}"),
-            }
+    /// All blocks are returned that must be.
+    fn done(&mut self) {
+        for block in self.returned.drain(..).filter(|(block, _)| block.permits > 0) {
+            let place = self.back.iter().position(|known| *known == block);
+            let place = place.unwrap_or_else(|| panic!("{block:?} at {:?}", self.now));
+            self.back.swap_remove(place);
         }
         assert_eq!(self.back, [], "at {:?}", self.now);
-        assert_eq!(asked, renewed, "at {:?}", self.now);
+    }
+
+    /// Asks for the next block if that is due.
+    fn done_with_next(&mut self) {
+        let (now, pace, unit_cost) = (self.now, self.pace, self.lessor.unit_cost);
+        let asked = self.change_both(|known| {
+            let is_due = known.lease.is_due(0, unit_cost, now, pace);
+            let wanted = known.lease.wanted(unit_cost, now, pace);
+            (is_due && wanted.permits > 0).then(|| {
+                let wanted = known.lease.ask(unit_cost, now, pace);
+                (wanted, known.take_before_next(now, pace))
+            })
+        });
+        self.returned.extend(asked.iter().flat_map(|(_, blocks)| *blocks));
+        let due = self.due();
+        assert_eq!(asked.map(|(wanted, _)| (wanted.permits, wanted.ahead)), due, "at {now:?}");
+        self.done();
     }
 
     /// The reply to the pending question for a block, or to one without a block.
@@ -317,8 +380,20 @@ impl RedisRule {
         let (reply, cost) = (&reply, self.rule.quota.cost);
         let (permits, ahead) = asked.unwrap_or_default();
         let (charged, asked) = (0, Wanted { permits, ahead });
-        self.store.receive(key(1), Received { reply, cost, charged, asked, sent, at, now });
-        self.done(None);
+        let received = Received { reply, cost, charged, asked, sent, at, now };
+        let lessor = self.lessor;
+        let former = self.change_both(|known| match reply.retry {
+            Some(retry) => {
+                known.lease.on_refusal(received, retry, lessor);
+                None
+            }
+            None => {
+                let before = known.lease.on_admission(received, lessor);
+                known.follow(before)
+            }
+        });
+        self.returned.extend(former);
+        self.done();
     }
 
     fn refuse(&mut self, asked: Option<(u64, Micros)>, sent: Now) -> RuleReply {
@@ -344,8 +419,11 @@ impl RedisRule {
         let permits = asked.map_or(0, |_| self.rng.u64(0..20));
         if let Some((wanted, ahead)) = asked {
             if permits > 0 {
-                self.give_back();
-                let life = at - sent.mono + (ahead * 5 / 2).min(LONGEST);
+                if self.hand.permits > 0 {
+                    self.back.extend(self.former.take());
+                    self.former = self.hand;
+                }
+                let life = at - sent.mono + (ahead * 2).min(LONGEST);
                 let ticks = if spend < LONGEST { life.min(spend) } else { life };
                 let ends_with_window = spend < LONGEST && life >= spend;
                 let ends = sent.later(ticks);
@@ -377,18 +455,9 @@ impl RedisRule {
         self.pass();
         match self.rng.u8(0..24) {
             0..2 => self.answer(),
-            2 => {
-                if self.has_ended() {
-                    self.give_back();
-                }
-                let is_out = self.hand.permits > 0;
-                assert_eq!(self.store.maintain(self.now).is_busy, is_out);
-                self.done(None);
-            }
+            2 => self.end(),
             3 => {
-                let question = self.store.question((key(1), 0), self.now, false, false);
-                let lost = answer(Question::Rule(question), QuestionResult::Degraded);
-                self.store.on_reply(key(1).into(), &lost, self.now);
+                self.change(Lease::on_no_reply);
                 self.asking = None;
             }
             _ => self.request(),
@@ -399,16 +468,17 @@ impl RedisRule {
 /// Each block is spent in its time, renewed before it is spent, and its rest is returned once. A
 /// refusal is remembered for its time.
 #[test]
-fn worker_agrees_with_a_record_of_replies() {
+fn gateway_agrees_with_a_record_of_replies() {
     let mut rng = Rng::with_seed(kit::seed::next());
     let mut seen = [0; 6];
     for _ in 0..600 {
-        let mut redis_rule = RedisRule::new(rng.fork());
-        (0..500).for_each(|_| redis_rule.step());
-        redis_rule.give_back();
-        redis_rule.store.close(redis_rule.now);
-        redis_rule.done(None);
-        seen.iter_mut().zip(redis_rule.seen).for_each(|(sum, of)| *sum += of);
+        let mut caller = Caller::new(rng.fork());
+        (0..500).for_each(|_| caller.step());
+        caller.give_back();
+        let blocks = caller.change_both(GatewayLease::take_blocks);
+        caller.returned.extend(blocks);
+        caller.done();
+        seen.iter_mut().zip(caller.seen).for_each(|(sum, of)| *sum += of);
     }
     assert!(seen.iter().all(|number| *number > 500), "{seen:?}");
 }

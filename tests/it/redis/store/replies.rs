@@ -3,10 +3,12 @@
 use diana_policy::Quota;
 use diana_policy::bloom::Shape;
 use diana_policy::decision::Decision;
+use diana_policy::key::Key;
 use diana_policy::redis::OnFailure;
 use diana_policy::time::{SECOND, Unit};
 use diana_redis::outbox::Operation;
 use diana_redis::protocol::{Charge, Effect};
+use diana_store::lease::{Received, Wanted};
 use diana_store::{CounterSpec, Store};
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
@@ -49,17 +51,17 @@ fn reply_without_a_lease_keeps_the_lease() {
     }
 }
 
-/// Two callers may need the same line at once.
+/// Two callers may need the same line of the gateway at once.
 #[test]
-fn lease_without_a_cache_slot_is_returned() {
-    let mut redis_rule = RedisRule::of(Rule::new("SW", Quota::new(Unit::Second, 1000)).spec(1));
-    for caller in [1, 2] {
-        redis_rule.store.question((key(caller), 1), START, false, false);
+fn lease_without_a_line_is_returned() {
+    let mut redis_rule = RedisRule::new("SW", 1000);
+    let callers = [1, 1 + 4096].map(|hash| Key { hash, second_hash: 0 });
+    for (caller, block) in callers.into_iter().zip([10, 7]) {
+        redis_rule.store.question((caller, 1), START, false, false);
+        redis_rule.store.receive(caller, received(&lends(block), (1, 1), (START, START)));
     }
-    redis_rule.on_reply(&lends(10), 0, 0);
-    redis_rule.store.receive(key(2), received(&lends(7), (1, 1), (START, START)));
-    assert_eq!(back(&mut redis_rule), [(key(2).hash, block(7, 7))]);
-    assert_eq!(redis_rule.store.left(key(1)), Some(510));
+    assert_eq!(back(&mut redis_rule), [(callers[1].hash, block(7, 7))]);
+    assert_eq!(redis_rule.store.left(callers[0]), Some(510));
 }
 
 #[test]
@@ -194,7 +196,9 @@ fn question_charges_nothing() {
 fn refusal_is_not_written_to_shared_data() {
     let mut redis_rule = RedisRule::new("W", 1000);
     redis_rule.ask(1, 0);
-    redis_rule.on_reply(&refuses(MS, false), 0, 0);
+    let reply = refuses(MS, false);
+    let received = received(&reply, (1, 0), (START, START));
+    redis_rule.store.receive(key(1), Received { asked: Wanted::default(), ..received });
     assert_eq!(redis_rule.data.writes.get(), 0);
     redis_rule.on_reply(&lends(10), 2 * MS, 2 * MS);
     assert!(redis_rule.data.writes.get() > 0);

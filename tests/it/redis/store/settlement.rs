@@ -5,6 +5,7 @@ use diana_policy::decision::Retry;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::{SECOND, Unit};
 use diana_redis::protocol::{Effect, RuleReply};
+use diana_store::lease::{Received, Wanted};
 use diana_store::{CounterSpec, Store};
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
@@ -64,7 +65,9 @@ fn admission_by_redis_counts_at_settlement() {
     let mut redis_rule = RedisRule::of(CounterSpec { settles: true, ..rule.spec(100) });
     for permits in [1, 40] {
         let instants = (START, START);
-        redis_rule.store.receive(key(1), received(&lends(0), (permits, permits), instants));
+        let reply = lends(0);
+        let received = received(&reply, (permits, permits), instants);
+        redis_rule.store.receive(key(1), Received { asked: Wanted::default(), ..received });
     }
     assert_eq!(redis_rule.data.writes.get(), 0);
     redis_rule.outbox.replace(away());
