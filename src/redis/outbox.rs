@@ -86,9 +86,9 @@ pub struct Outbox {
     /// Returns that leave with the next call, or at an instant at the latest.
     later: Vec<Operation>,
     later_at: Micros,
-    /// About how long a reply takes, and at most.
+    /// About how long a reply takes.
     pub trip: Micros,
-    /// See `trip`.
+    /// How long it takes at most.
     pub timeout: Micros,
     /// The results that were not read yet.
     pub results: Results,

@@ -25,8 +25,8 @@ pub struct GatewayLeases {
     names: Names,
 }
 
-/// The lease of one caller, and the block before it, which is returned with the next question: by any
-/// worker, so that no return needs a call of its own.
+/// The lease of one caller, and the block before it, which any worker returns with the next question:
+/// no return needs a separate call.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct GatewayLease {
     /// The lease.
@@ -73,8 +73,8 @@ impl GatewayLease {
         Some(std::mem::replace(&mut self.former, former)).filter(|(block, _)| block.permits > 0)
     }
 
-    /// Removes what the question for the next block returns: spent permits, which count as outstanding
-    /// until then, and unspent ones if no request is expected before the reply.
+    /// Removes the permits to return with the question for the next block: spent ones, which count as
+    /// outstanding until then, and unspent ones if no request is expected before the reply.
     pub fn take_before_next(&mut self, now: Now, pace: Pace) -> [(Block, u64); 2] {
         let keeps_rest = self.lease.has_next(now, pace);
         [std::mem::take(&mut self.former), self.lease.take_before_next(keeps_rest, now)]

@@ -1,10 +1,10 @@
-//! What a worker or a gateway knows of one caller: permits leased from the authority (the gateway's
-//! shared data, or Redis), and its latest refusal. Forgetting it costs only one more request to the
+//! The knowledge of a worker or a gateway about one caller: permits leased from the authority (the
+//! gateway's shared data, or Redis), and the latest refusal. Forgetting it costs only one more request to the
 //! authority.
 //!
 //! A lease is small and short: the caller's expected demand in a time that its [`Pace`] bounds.
 //! Unspent permits then return to the authority. Blocks of Redis belong to the gateway
-//! (`gateway_leases.rs`), whose workers take [parts](Lease::give) of them.
+//! (`gateway_leases.rs`), and its workers take [parts](Lease::give) of them.
 
 mod demand;
 mod gateway;
@@ -59,8 +59,8 @@ impl Pace {
         patience: 0,
     };
 
-    /// Of an authority whose replies take about `trip` and `patience` at most, for a rule with permits
-    /// that end within `window`. A question may wait for the reply to an earlier one.
+    /// Of an authority that replies after about `trip`, and after `patience` at most, for a rule with
+    /// permits that end within `window`. A question may wait for the reply to an earlier one.
     #[must_use]
     pub fn of_fleet(trip: Micros, patience: Micros, window: Micros) -> Pace {
         let notice = trip.saturating_mul(2).min(LONGEST);
@@ -444,7 +444,7 @@ impl Lease {
         before
     }
 
-    /// Merges the previous block into the new one, if possible. Otherwise it is to be returned.
+    /// Merges the previous block into the new one, if possible. Otherwise returns it.
     fn keep(&mut self, (former, left): (Block, u64)) -> (Block, u64) {
         if !self.block.is_charged_as(former) {
             return (former, left);

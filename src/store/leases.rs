@@ -119,7 +119,8 @@ impl Leases {
         (decision, former)
     }
 
-    /// Stores a part of the block of its gateway, whose lease has the rest, for a caller with a line.
+    /// Stores a part of the block of its gateway, for a caller with a line. The lease of the gateway has
+    /// the `rest`.
     pub fn take_part(
         &mut self,
         key: Key,

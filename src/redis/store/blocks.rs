@@ -17,7 +17,7 @@ const TICK: Micros = SECOND / 80;
 /// Why a worker looks at the lease of its gateway.
 #[derive(Clone, Copy)]
 enum Purpose<'r> {
-    /// For a request of so many permits.
+    /// For a request, with its permits.
     Request(u64),
     /// In advance.
     Ahead,
@@ -27,7 +27,7 @@ enum Purpose<'r> {
     Return(bool),
 }
 
-/// What a worker found.
+/// The result of a look at the lease.
 #[derive(Default)]
 struct Looked {
     /// The part that it gets.

@@ -92,7 +92,7 @@ impl Lease {
         self.is_known || self.demand.requests() >= Demand::FREQUENT.into()
     }
 
-    /// The demand of a worker, whose gateway counts its requests now.
+    /// The demand of a worker. Its gateway counts the requests from now on.
     pub fn take_counts(&mut self) -> Lease {
         self.is_known = true;
         let uncounted = std::mem::take(&mut self.uncounted);
@@ -172,7 +172,7 @@ impl Lease {
         (Block { permits, ..self.block }, unspent)
     }
 
-    /// Stores a part of the block of its gateway, whose lease has the rest.
+    /// Stores a part of the block of its gateway. The lease of the gateway has the `rest`.
     pub(crate) fn take_part(&mut self, part: Block, rest: &Lease, cost: u64, now: Now, pace: Pace) {
         self.remaining_at_authority = rest.remaining();
         self.looks_at = match rest.runs_low(rest.left, cost, now, pace) {

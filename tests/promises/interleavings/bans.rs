@@ -51,7 +51,7 @@ const LINES: usize = 8;
 
 struct Worker {
     bans: RefCell<Bans>,
-    /// Refusals in it, of the caller and of the one beside it.
+    /// Refusals in it, of the caller and of the other one.
     refused: RefCell<u64>,
     beside: Cell<u64>,
     begun: RefCell<u64>,

@@ -78,7 +78,7 @@ pub fn world(
     if !dead.is_empty() {
         return;
     }
-    // A worker of which nobody has asked before.
+    // A worker without earlier questions.
     let new = Worker::new(policy, &stage);
     for (account, name) in ACCOUNTS.iter().enumerate() {
         assert_eq!(new.ask(OWN, account), passed(account) == 0, "{name}");

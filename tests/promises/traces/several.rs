@@ -132,7 +132,7 @@ impl Book {
         }
     }
 
-    /// Whether it can hold a request for so long, or has none to hold.
+    /// Whether it can hold a request for this time, or has none to hold.
     fn holds_for(&self, leaves: Micros) -> bool {
         let longest = self.oracle.longest_wait(&self.quota);
         longest == 0 || leaves <= longest
