@@ -156,7 +156,7 @@ impl Wanted {
     /// The life of the block: permits that a lull leaves can still be spent.
     #[must_use]
     pub fn life(self) -> Micros {
-        (self.ahead * 2).min(LONGEST)
+        (self.ahead * 3 / 2).min(LONGEST)
     }
 }
 

@@ -423,7 +423,7 @@ impl Caller {
                     self.back.extend(self.former.take());
                     self.former = self.hand;
                 }
-                let life = at - sent.mono + (ahead * 2).min(LONGEST);
+                let life = at - sent.mono + (ahead * 3 / 2).min(LONGEST);
                 let ticks = if spend < LONGEST { life.min(spend) } else { life };
                 let ends_with_window = spend < LONGEST && life >= spend;
                 let ends = sent.later(ticks);
