@@ -47,7 +47,7 @@ def main():
     policy.write_text(policy.read_text(encoding="utf-8") + SWITCH, encoding="utf-8")
     began = time.monotonic()
     run("--no-run") or die("the mistakes do not compile, see above")
-    (run() and run("small", test="redis") and run("orders", test="dynamic")) or die("tests fail without a mistake, see above")
+    (run() and run("small", test="redis") and run("scopes", test="redis") and run("orders", test="dynamic")) or die("tests fail without a mistake, see above")
     words = sys.argv[1:] or [""]
     tried = [it for it in enumerate(mutations) if any(word in it[1]["law"] + it[1]["file"] for word in words)]
     missed = [mutation for number, mutation in tried if not is_found(number, mutation)]

@@ -155,6 +155,19 @@ impl Check {
         self.is_identified &= !self.reservation.is_overflow;
         if self.is_ban_asked {
             self.check_ban(rule, replies);
+        } else if rule.bans.is_some() && !self.reservation.is_pending() {
+            self.check_known_ban(rule);
+        }
+    }
+
+    /// Refuses a request that the rule decides without the authority, although this one would have been asked about the ban.
+    #[inline(never)]
+    fn check_known_ban(&mut self, rule: &mut CompiledRule) {
+        if self.may_be_banned(rule)
+            && let Some(bans) = &mut rule.bans
+        {
+            let left = bans.known_left(self.key(), self.reservation.now.mono);
+            self.refuse_banned(rule, left);
         }
     }
 

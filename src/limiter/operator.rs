@@ -28,7 +28,7 @@ pub(crate) fn ask(
     }
     order.callers = callers_of(matcher, rules, order);
     let mut questions = Vec::new();
-    if let Some(rule) = rules.list.get(order.rule) {
+    if let Some(rule) = rules.list.get_mut(order.rule) {
         for caller in &order.callers {
             questions.extend(order.ask(rule, caller)?);
         }

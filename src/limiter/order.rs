@@ -67,10 +67,11 @@ impl PendingOrder {
     /// the order cannot be carried out.
     pub(crate) fn ask(
         &self,
-        rule: &CompiledRule,
+        rule: &mut CompiledRule,
         caller: &Named,
     ) -> Result<impl Iterator<Item = Question> + use<>, OrderError> {
-        let about_usage = rule.store.ask_usage(account(rule, caller), self.order).transpose()?;
+        let account = account(rule, caller);
+        let about_usage = rule.store.ask_usage(account, self.order).transpose()?;
         let bans = rule.bans.as_ref();
         let about_ban = bans.and_then(|bans| bans.ask(caller.key, self.order.sets()));
         Ok(about_usage.into_iter().chain(about_ban))

@@ -363,7 +363,12 @@ impl Store for RedisStore {
         Some(Remaining { permits, renewal })
     }
 
-    fn ask_usage(&self, account: Account, order: Order) -> Option<Result<Question, OrderError>> {
+    fn ask_usage(
+        &mut self,
+        account: Account,
+        order: Order,
+    ) -> Option<Result<Question, OrderError>> {
+        self.use_plan(account.plan);
         Some(self.query_usage(account.key, order))
     }
 

@@ -131,6 +131,12 @@ impl Bans {
         if self.send_to_fleet(key, 0) { 0 } else { left }
     }
 
+    /// Remaining ticks of a ban that the gateway knows of, for a request that does not ask the authority. Zero unless
+    /// [`Bans::left`] leaves requests to it.
+    pub fn known_left(&mut self, key: Key, now: Micros) -> Micros {
+        if self.may_be_reset { self.cached_left(key, now) } else { 0 }
+    }
+
     /// Counts refusals by the rule.
     pub fn count(&mut self, key: Key, refusals: u64, now: Micros) {
         let index = self.claim(key, now);

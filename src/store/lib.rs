@@ -143,7 +143,11 @@ pub trait Store {
 
     /// The question of an operator's order to the authority, or why it cannot be asked. `None` if
     /// there is no authority.
-    fn ask_usage(&self, _account: Account, _order: Order) -> Option<Result<Question, OrderError>> {
+    fn ask_usage(
+        &mut self,
+        _account: Account,
+        _order: Order,
+    ) -> Option<Result<Question, OrderError>> {
         None
     }
 

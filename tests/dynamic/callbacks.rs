@@ -322,11 +322,16 @@ callbacks! {
 
     fn envoy_dynamic_module_callback_http_filter_config_http_callout(config: *mut c_void, id: *mut u64, cluster: Buf, headers: *const Header, count: usize, body: Buf, milliseconds: u64) -> u32 {
         const NO_CLUSTER: u32 = 2;
-        assert!(cluster.copied() == b"redis" && count > 0 && !headers.is_null() && !body.copied().is_empty() && milliseconds > 0);
+        let body = body.copied();
+        assert!(cluster.copied() == b"redis" && count > 0 && !headers.is_null() && !body.is_empty() && milliseconds > 0);
         let gateway = gateway(config);
         let number = gateway.callouts.fetch_add(1, Ordering::SeqCst) as u64;
         let config = Configuration::at(config);
         *id = number;
+        if let Some(kept) = &mut *gateway.kept.lock().unwrap() {
+            kept.push((config, number, body));
+            return 0;
+        }
         match number % 11 {
             0 => return NO_CLUSTER,
             1 => config.upgrade().iter().for_each(|config| config.reply(number)),

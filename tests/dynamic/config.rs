@@ -65,15 +65,21 @@ impl Configuration {
 
     /// Gives a call of the configuration one of several replies.
     pub fn reply(self: &Arc<Configuration>, id: u64) {
+        let (status, body): (_, &[u8]) = match id % 5 {
+            0 => (None, b""),
+            1 => (Some("503"), b"no healthy upstream"),
+            2 => (Some("200"), b"-ERR out of memory\r\n"),
+            3 => (Some("200"), b"*2\r\n$-1"),
+            _ => (Some("twice"), b""),
+        };
+        self.reply_with(id, status, body);
+    }
+
+    /// Gives a call of the configuration this reply, or resets it without a status.
+    pub fn reply_with(self: &Arc<Configuration>, id: u64, status: Option<&str>, body: &[u8]) {
         const SUCCESS: u32 = 0;
         const RESET: u32 = 1;
-        let (result, status, body) = match id % 5 {
-            0 => (RESET, None, ""),
-            1 => (SUCCESS, Some("503"), "no healthy upstream"),
-            2 => (SUCCESS, Some("200"), "-ERR out of memory\r\n"),
-            3 => (SUCCESS, Some("200"), "*2\r\n$-1"),
-            _ => (SUCCESS, Some("twice"), ""),
-        };
+        let result = if status.is_some() { SUCCESS } else { RESET };
         let lent: Vec<(Vec<u8>, Vec<u8>)> =
             status.map(|it| (":status".into(), it.into())).into_iter().collect();
         let headers: Vec<Header> = lent
@@ -81,7 +87,7 @@ impl Configuration {
             .map(|(name, value)| Header { name: Buf::of(name), value: Buf::of(value) })
             .collect();
         // Each byte arrives alone.
-        let bytes: Vec<Box<[u8]>> = body.bytes().map(|byte| [byte].into()).collect();
+        let bytes: Vec<Box<[u8]>> = body.iter().map(|byte| [*byte].into()).collect();
         let chunks: Vec<Buf> = bytes.iter().map(|byte| Buf::of(byte)).collect();
         let first = |is_empty: bool, list: *const Buf| if is_empty { ptr::null() } else { list };
         hooks::config_callout_done(

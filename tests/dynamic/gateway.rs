@@ -21,6 +21,8 @@ pub enum Event {
     Reply(Weak<Configuration>, u64),
 }
 
+pub type KeptCall = (Weak<Configuration>, u64, Vec<u8>);
+
 #[derive(Default)]
 pub struct Gateway {
     pub module: Module,
@@ -32,6 +34,8 @@ pub struct Gateway {
     pub changes: AtomicUsize,
     /// Calls of the main thread.
     pub callouts: AtomicUsize,
+    /// Calls to which a test replies: the configuration of each, its number and its body.
+    pub kept: Mutex<Option<Vec<KeptCall>>>,
     /// Requests that the module has marked.
     pub marked: AtomicUsize,
     /// How often the module has read the secret.
@@ -87,6 +91,11 @@ impl Gateway {
     /// Does something later on the main thread.
     pub fn later(&self, event: Event) {
         self.events.lock().unwrap().push_back(event);
+    }
+
+    /// Whether the main thread has work.
+    pub fn has_events(&self) -> bool {
+        !self.events.lock().unwrap().is_empty()
     }
 
     /// Runs the events of the main thread. Those of destroyed configurations are dropped.

@@ -45,6 +45,8 @@ enum Act {
     /// A worker runs its next event.
     Event(usize),
     Wait,
+    /// Envoy's main thread replaces the configuration, with the same rule.
+    Update,
 }
 
 struct Request {
@@ -62,6 +64,8 @@ struct World {
     /// Whether a request that goes on ends the next one of its worker, as on one connection.
     are_joined: bool,
     waits: usize,
+    updates: usize,
+    has_left: bool,
 }
 
 #[test]
@@ -118,7 +122,9 @@ fn try_orders(gateway: &'static Gateway) -> u64 {
     let hours = Cell::new(1);
     let Tried { worlds, .. } = try_all(1..=2 * depth() + 2, |acts, choices| {
         hours.set(hours.get() + 1);
-        let mut world = World::new(gateway, hours.get() * HOUR, choices.pick(3));
+        // Worlds of more kinds are smaller.
+        let kinds = if acts > 2 * depth() { 3 } else { 4 };
+        let mut world = World::new(gateway, hours.get() * HOUR, choices.pick(kinds));
         (0..acts).for_each(|_| world.act(choices));
         world.close();
     });
@@ -130,8 +136,18 @@ impl World {
     fn new(gateway: &'static Gateway, now: u64, kind: usize) -> World {
         let (queues, requests) = Default::default();
         let (is_hasty, are_joined) = (kind == 1, kind == 2);
-        let mut world =
-            World { gateway, now, queues, requests, is_hasty, are_joined, waits: WAITS };
+        let (waits, updates) = (WAITS, usize::from(kind == 3));
+        let mut world = World {
+            gateway,
+            now,
+            queues,
+            requests,
+            is_hasty,
+            are_joined,
+            waits,
+            updates,
+            has_left: are_joined,
+        };
         world.pass(0);
         while world.is_due() {
             explored::fire(world.module());
@@ -167,6 +183,7 @@ impl World {
         acts.extend(self.is_due().then_some(Act::Fire));
         acts.extend((0..WORKERS).filter(|worker| self.has_event(*worker)).map(Act::Event));
         acts.extend((self.waits > 0).then_some(Act::Wait));
+        acts.extend((self.updates > 0).then_some(Act::Update));
         let open = (0..self.requests.len()).filter(|number| self.is_open(*number));
         acts.extend(open.map(Act::Leave));
         if acts.is_empty() {
@@ -174,12 +191,26 @@ impl World {
         }
         match acts[choices.pick(acts.len())] {
             Act::Begin(worker) => self.begin(worker),
-            Act::Leave(number) => stream::end(self.requests[number].stream),
+            Act::Leave(number) => {
+                self.has_left = true;
+                stream::end(self.requests[number].stream);
+            }
             Act::Fire => explored::fire(self.module()),
             Act::Event(worker) => self.run_event(worker),
             Act::Wait => {
                 self.waits -= 1;
                 self.pass(INTERVAL);
+            }
+            Act::Update => {
+                self.updates -= 1;
+                let gateway = self.gateway;
+                // Another thread than that of the workers.
+                let main = thread::spawn(move || {
+                    gateway.update(RULES).expect("the document is valid");
+                    gateway.run_events();
+                    gateway.drain();
+                });
+                main.join().expect("an update");
             }
         }
         self.check();
@@ -209,8 +240,12 @@ impl World {
             unsafe { (*before.stream).neighbour = stream };
         }
         let last = self.requests.last().map(|last| last.turn + INTERVAL);
-        self.requests.push(Request { stream, turn: last.unwrap_or(0).max(self.now) });
+        let turn = last.unwrap_or(0).max(self.now);
+        self.requests.push(Request { stream, turn });
         stream::begin(stream);
+        // A position of a client that has left may be free again.
+        let is_early = turn > self.now && !self.has_left && !self.is_open(id as usize);
+        assert!(!is_early, "request {id} is not held");
     }
 
     /// Envoy drops the events of streams that have ended.
@@ -225,6 +260,10 @@ impl World {
 
     /// When neither thread has work, no request waits beyond its turn.
     fn check(&self) {
+        for (number, Request { turn, .. }) in self.requests.iter().enumerate() {
+            let is_early = !self.has_left && self.now < *turn && !self.is_open(number);
+            assert!(!is_early, "request {number} goes before its turn");
+        }
         if self.has_work() {
             return;
         }

@@ -11,6 +11,7 @@ pub mod host;
 pub mod in_flight;
 pub mod laws;
 pub mod model;
+pub mod module;
 pub mod oracle;
 pub mod plans;
 #[cfg(unix)]

@@ -103,8 +103,13 @@ impl Server {
 
     /// Restores the initial state.
     pub fn reset(&self) {
-        self.command(&["FLUSHALL"]);
+        self.rewind();
         self.command(&["SCRIPT", "FLUSH"]);
+    }
+
+    /// Restores the initial state, but keeps scripts.
+    pub fn rewind(&self) {
+        self.command(&["FLUSHALL"]);
         self.now.set(START);
         process_clock::set(&self.folder, Wall::At(START));
     }

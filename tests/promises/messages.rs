@@ -4,7 +4,6 @@
 //! `DIANA_DEPTH` chooses the largest worlds: few events up to 3, with more than one failure from 5 on.
 
 mod case;
-pub mod gateway;
 pub mod network;
 mod world;
 

@@ -16,6 +16,7 @@ mod fleet;
 mod law;
 mod overflow;
 mod resets;
+mod scopes;
 mod settlements;
 mod shards;
 mod small;

@@ -242,7 +242,7 @@ fn play(
     (bytes, answers, acts)
 }
 
-fn depth() -> usize {
+pub fn depth() -> usize {
     std::env::var("DIANA_DEPTH").map_or(3, |depth| depth.parse().expect("a number"))
 }
 

@@ -1,4 +1,4 @@
-//! Every order in which the thread for calls delivers replies to a worker whose requests wait for them: each is processed as soon
+//! Every order in which the thread for calls, or Envoy's main thread, delivers replies to a worker whose requests wait for them: each is processed as soon
 //! as the worker runs, also if others came before, and a request that another rule then holds goes on at its turn.
 
 use std::cell::{Cell, RefCell};
@@ -14,9 +14,12 @@ use crate::gateway::Gateway;
 use crate::stream::{self, Outcome, Stream};
 use crate::worker::Queue;
 
+/// Calls by the thread for them, and by Envoy's main thread.
+const WAYS: [&str; 2] = ["pipe: '@replies', ", ""];
+
 const RULES: &str = "namespace: replies
 actors: {account: [{header: x-account}]}
-redis: {cluster: redis, pipe: '@replies', timeout: 1s}
+redis: {cluster: redis, WAY timeout: 1s}
 limits: [{Url: /fleet, rules: [{name: counted, actor: account, unit: day, rpu: 9, algo: W, scope: global},
 {name: held, actor: all, unit: second, rpu: 500, algo: LB, scope: gateway}]}]";
 
@@ -34,10 +37,14 @@ const NOON: u64 = 1_700_000_000_000_000;
 enum Act {
     /// A call has its reply.
     Reply(usize),
+    /// A call of the main thread fails.
+    Fail(usize),
     /// The worker runs its next event.
     Event,
     /// The thread for timers wakes.
     Fire,
+    /// Envoy's main thread runs its events.
+    Main,
     /// The client of an open request leaves.
     Leave(usize),
 }
@@ -48,19 +55,23 @@ struct World<'r> {
     now: u64,
     queue: Arc<Queue>,
     requests: Vec<*mut Stream>,
+    failures: usize,
 }
 
 #[test]
 fn no_reply_is_lost() {
-    tell(RULES, try_replies);
+    for way in WAYS {
+        tell(&RULES.replace("WAY", way), try_replies);
+    }
 }
 
 /// Returns their number.
 fn try_replies(gateway: &'static Gateway) -> u64 {
     let (hours, redis) = (Cell::new(2), RefCell::new(Redis::default()));
+    gateway.kept.lock().unwrap().get_or_insert_default();
     // The worker gets the secret of the fleet.
     World::new(gateway, HOUR, &redis).begin_and_close();
-    let Tried { worlds, .. } = try_all(1..=7, |acts, choices| {
+    let Tried { worlds, .. } = try_all(1..=8, |acts, choices| {
         hours.set(hours.get() + 1);
         let mut world = World::new(gateway, hours.get() * HOUR, &redis);
         world.rest();
@@ -68,7 +79,7 @@ fn try_replies(gateway: &'static Gateway) -> u64 {
             world.begin();
             world.pass(pause);
             world.work();
-            assert_eq!(explored::calls(&gateway.module), calls, "calls that are pending");
+            assert_eq!(world.calls(), calls, "calls that are pending");
         }
         (0..acts).for_each(|_| world.act(choices));
         world.close();
@@ -79,7 +90,7 @@ fn try_replies(gateway: &'static Gateway) -> u64 {
 impl<'r> World<'r> {
     fn new(gateway: &'static Gateway, now: u64, redis: &'r RefCell<Redis>) -> World<'r> {
         let (queue, requests) = Default::default();
-        let mut world = World { gateway, redis, now, queue, requests };
+        let mut world = World { gateway, redis, now, queue, requests, failures: 1 };
         world.pass(0);
         world.finish();
         world
@@ -87,7 +98,7 @@ impl<'r> World<'r> {
 
     /// The gateway has just sent a heartbeat, so that it makes no other call for a second.
     fn rest(&mut self) {
-        while explored::calls(self.module()) == 0 {
+        while self.calls() == 0 {
             self.pass(explored::next_due(self.module()).saturating_sub(self.now));
             self.work();
         }
@@ -142,7 +153,10 @@ impl<'r> World<'r> {
     }
 
     fn act(&mut self, choices: &mut Choices) {
-        let mut acts: Vec<Act> = (0..explored::calls(self.module())).map(Act::Reply).collect();
+        let mut acts: Vec<Act> = (0..self.calls()).map(Act::Reply).collect();
+        acts.extend(self.gateway.has_events().then_some(Act::Main));
+        let fails = if self.failures > 0 { self.kept() } else { 0 };
+        acts.extend((0..fails).map(Act::Fail));
         acts.extend(self.has_event().then_some(Act::Event));
         acts.extend(self.is_due().then_some(Act::Fire));
         let open = (0..self.requests.len()).filter(|number| self.is_open(*number));
@@ -153,13 +167,41 @@ impl<'r> World<'r> {
         match acts[choices.pick(acts.len())] {
             Act::Reply(number) => self.reply(number),
             Act::Event => self.run_event(),
+            Act::Fail(number) => {
+                self.failures -= 1;
+                self.end_kept(number, |_| (None, Vec::new()));
+            }
+            Act::Main => self.gateway.run_events(),
             Act::Fire => explored::fire(self.module()),
             Act::Leave(number) => stream::end(self.requests[number]),
         }
     }
 
+    /// The calls that are pending.
+    fn calls(&self) -> usize {
+        explored::calls(self.module()) + self.kept()
+    }
+
+    /// Those of the main thread.
+    fn kept(&self) -> usize {
+        self.gateway.kept.lock().unwrap().as_ref().map_or(0, Vec::len)
+    }
+
     fn reply(&self, number: usize) {
-        explored::reply(self.module(), number, |body| self.redis.borrow_mut().answer(body, NOON));
+        let answer = |body: &[u8]| self.redis.borrow_mut().answer(body, NOON);
+        match explored::calls(self.module()) {
+            0 => self.end_kept(number, |body| (Some("200"), answer(body))),
+            _ => explored::reply(self.module(), number, answer),
+        }
+    }
+
+    fn end_kept(&self, number: usize, end: impl Fn(&[u8]) -> (Option<&'static str>, Vec<u8>)) {
+        let kept = self.gateway.kept.lock().unwrap().as_mut().map(|kept| kept.remove(number));
+        let (config, id, body) = kept.expect("a call");
+        if let Some(config) = config.upgrade() {
+            let (status, reply) = end(&body);
+            config.reply_with(id, status, &reply);
+        }
     }
 
     /// Envoy drops the events of streams that have ended.
@@ -174,7 +216,8 @@ impl<'r> World<'r> {
 
     /// Both threads do their work.
     fn work(&self) {
-        while self.has_event() || self.is_due() {
+        while self.has_event() || self.is_due() || self.gateway.has_events() {
+            self.gateway.run_events();
             explored::fire(self.module());
             self.run_event();
         }
@@ -183,7 +226,7 @@ impl<'r> World<'r> {
     /// All calls have replies, and the worker wakes a few times.
     fn finish(&mut self) {
         for _ in 0..WAKES {
-            while explored::calls(self.module()) > 0 {
+            while self.calls() > 0 {
                 self.reply(0);
             }
             self.pass(TICK);

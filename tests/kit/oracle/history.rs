@@ -59,6 +59,13 @@ impl History {
         History { charges: self.charges.iter().map(settled).collect(), ..*self }
     }
 
+    /// An operator resets the usage: only reservations of requests that have not ended count.
+    pub fn reset(&mut self) {
+        for charge in &mut self.charges {
+            (charge.cost, charge.settled) = (charge.cost - charge.settled, 0);
+        }
+    }
+
     /// A charge is cancelled.
     pub fn cancel(&mut self, number: usize) {
         (self.charges[number].cost, self.charges[number].is_void) = (0, true);

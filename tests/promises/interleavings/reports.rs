@@ -11,9 +11,9 @@ use diana_policy::port::SharedData;
 use diana_policy::time::{DAY, Micros, Now, SECOND};
 use kit::choices::Choices;
 use kit::model::redis::Redis;
+use kit::module::{Call, Gateway};
 
 use super::stage::{Between, Stage, Work};
-use crate::messages::gateway::{Call, Gateway};
 use crate::messages::network;
 
 const START: Now = Now { mono: DAY, wall: 20_000 * DAY + DAY / 2 };

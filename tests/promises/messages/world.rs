@@ -6,9 +6,9 @@ use std::rc::Rc;
 
 use diana_policy::time::{DAY, Micros, Now, SECOND};
 use kit::choices::Choices;
+use kit::module::Gateway;
 
 use super::case::{Case, Size};
-use super::gateway::Gateway;
 use super::network::{Message, Network, Way};
 
 /// Noon, and a tick after a full minute.

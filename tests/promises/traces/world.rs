@@ -353,8 +353,14 @@ impl World<'_> {
                 let charge = history.charge(&quota, now, wait - held, cost);
                 (self.now, self.has_held) = (now, self.has_held || is_held);
                 if let Some(left) = history.left(oracle, &quota, now).filter(|_| !is_held) {
-                    let told = store.remaining(&reservation).map(|it| it.permits);
-                    assert_eq!(told, Some(left), "permits that remain");
+                    let told = store.remaining(&reservation).expect("a charge was made");
+                    assert_eq!(told.permits, left, "permits that remain");
+                    let later = |ticks| history.left(oracle, &quota, now.later(ticks));
+                    if let Some(ticks) = told.renewal.filter(|ticks| *ticks < 1 << 60) {
+                        let (then, before) = (later(ticks), later(ticks - 1));
+                        assert!(then.is_none_or(|it| it > left), "{ticks} until {then:?}");
+                        assert!(before.is_none_or(|it| it <= left), "{ticks}, but {before:?}");
+                    }
                 }
                 let receipt = reservation.receipt.expect("an admitted request is charged");
                 if reserved == 0 {

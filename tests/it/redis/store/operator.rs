@@ -14,7 +14,7 @@ use crate::support::redis_rule::RedisRule;
 #[test]
 fn usage_query_charges_and_resets_nothing() {
     for (order, effect) in [(Order::Look, Effect::ReadUsage), (Order::Reset, Effect::Reset)] {
-        let redis_rule = RedisRule::new("W", 10);
+        let mut redis_rule = RedisRule::new("W", 10);
         let asked = redis_rule.store.ask_usage(key(1).into(), order);
         let Some(Ok(Question::Rule(asked))) = asked else { panic!("{asked:?}") };
         assert_eq!((asked.caller, asked.effect, asked.cost, asked.want), (key(1), effect, 0, 0));

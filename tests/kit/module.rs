@@ -1,17 +1,20 @@
-//! A gateway of one worker: the module's code, on a fake host.
+//! A worker of a gateway: the whole module's code, on a fake host.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
+use diana_limiter::LocalReply;
 use diana_policy::Policy;
+use diana_policy::headers::Headers;
 use diana_policy::port::Answer;
 use diana_policy::time::{Micros, Now};
 use diana_worker::{Root, Steps, Stream, Worker};
-use kit::ending::FakeEnding;
-use kit::fake::{FakeRequest, FakeSharedData};
-use kit::host::FakeHost;
+
+use crate::ending::FakeEnding;
+use crate::fake::{FakeRequest, FakeSharedData};
+use crate::host::{Decided, FakeHost};
 
 /// The number of the only root.
 const ROOT: u32 = 1;
@@ -48,7 +51,11 @@ impl Gateway {
         data: Rc<FakeSharedData>,
     ) -> Gateway {
         let random = u128::from(number) << 64 | u128::from(number);
-        let host = FakeHost { now, random, data, ..FakeHost::default() };
+        Gateway::on(FakeHost { now, random, data, ..FakeHost::default() }, policy, number)
+    }
+
+    /// The same, on this host.
+    pub fn on(host: FakeHost, policy: &Policy, number: u64) -> Gateway {
         host.roots.borrow_mut().insert(ROOT, (0, 0));
         let (worker, root) = (Worker::default(), Root::default());
         let (last, open, seen) = (0, BTreeMap::new(), number);
@@ -84,8 +91,13 @@ impl Gateway {
     /// A request of an account comes. Returns the number of its stream.
     pub fn request(&mut self, account: &str) -> u32 {
         self.see(account);
+        self.begin(FakeRequest::get("/").header("x-account-id", account))
+    }
+
+    /// A request comes. Returns the number of its stream.
+    pub fn begin(&mut self, request: FakeRequest) -> u32 {
         self.last += 1;
-        let request = Rc::new(FakeRequest::get("/").header("x-account-id", account));
+        let request = Rc::new(request);
         self.host.streams.borrow_mut().insert(self.last, request.clone());
         let instance = self.root.instance().expect("it is configured");
         let (step, stream) =
@@ -97,15 +109,53 @@ impl Gateway {
         self.last
     }
 
-    /// The upstream answers the request of a stream, which used these permits.
-    pub fn end(&mut self, stream: u32, used: u64) {
+    /// The upstream answers the request of a stream, which used these permits. Returns the headers of the module.
+    pub fn end(&mut self, stream: u32, used: u64) -> Option<Headers> {
+        let fields = self.respond(stream, used);
+        self.finish(stream, used);
+        fields
+    }
+
+    /// The upstream sends the headers of its response.
+    pub fn respond(&mut self, stream: u32, used: u64) -> Option<Headers> {
         self.see((stream, used));
+        self.open.get_mut(&stream)?.response(&answered(used), &self.worker, &self.host)
+    }
+
+    /// A stream ends after its response.
+    pub fn finish(&mut self, stream: u32, used: u64) {
         self.host.streams.borrow_mut().remove(&stream);
-        let Some(mut stream) = self.open.remove(&stream) else { return };
-        let ending =
-            FakeEnding::answered(200).header(":status", "200").header("x-used", used.to_string());
-        stream.response(&ending, &self.worker, &self.host);
-        stream.end(&ending, &self.worker, &self.host);
+        if let Some(mut stream) = self.open.remove(&stream) {
+            stream.end(&answered(used), &self.worker, &self.host);
+        }
+    }
+
+    /// The client of a stream leaves before the response.
+    pub fn leave(&mut self, stream: u32) {
+        self.host.streams.borrow_mut().remove(&stream);
+        if let Some(mut stream) = self.open.remove(&stream) {
+            stream.end(&FakeEnding::default(), &self.worker, &self.host);
+        }
+    }
+
+    /// The decisions since the last call, which are recorded from the first one on.
+    pub fn take_outcomes(&mut self) -> Vec<Decided> {
+        self.host.take_decided()
+    }
+
+    /// What the module reports about the request of a stream in the access log.
+    pub fn state(&self, stream: u32) -> Option<String> {
+        self.host.states.borrow().get(&stream).cloned()
+    }
+
+    /// The responses of the module since the last `take_decided` or `take_replies`.
+    pub fn take_replies(&mut self) -> Vec<(u32, LocalReply)> {
+        self.host.replies.take()
+    }
+
+    /// The requests that continue after they have waited.
+    pub fn take_resumed(&mut self) -> Vec<u32> {
+        self.host.resumed.take()
     }
 
     /// Whether its host refuses calls from now on.
@@ -155,4 +205,9 @@ impl Gateway {
         let refused = self.host.replies.take().into_iter().map(|(stream, _)| (stream, false));
         passed.chain(refused).collect()
     }
+}
+
+/// The response to a request that used these permits.
+fn answered(used: u64) -> FakeEnding {
+    FakeEnding::answered(200).header(":status", "200").header("x-used", used.to_string())
 }
