@@ -46,7 +46,7 @@ pub(crate) struct Check {
     pub(crate) marks: bool,
     /// The check by the rule's store.
     pub(crate) reservation: Reservation,
-    /// Whether an authority is asked whether the caller is banned.
+    /// Whether an authority is asked whether the caller is banned, or was to be.
     pub(crate) is_ban_asked: bool,
 }
 
@@ -155,19 +155,6 @@ impl Check {
         self.is_identified &= !self.reservation.is_overflow;
         if self.is_ban_asked {
             self.check_ban(rule, replies);
-        } else if rule.bans.is_some() && !self.reservation.is_pending() {
-            self.check_known_ban(rule);
-        }
-    }
-
-    /// Refuses a request that the rule decides without the authority, although this one would have been asked about the ban.
-    #[inline(never)]
-    fn check_known_ban(&mut self, rule: &mut CompiledRule) {
-        if self.may_be_banned(rule)
-            && let Some(bans) = &mut rule.bans
-        {
-            let left = bans.known_left(self.key(), self.reservation.now.mono);
-            self.refuse_banned(rule, left);
         }
     }
 
@@ -175,7 +162,11 @@ impl Check {
     fn check_ban(&mut self, rule: &mut CompiledRule, replies: &Replies) {
         self.is_ban_asked = false;
         if let Some(bans) = &mut rule.bans {
-            let left = bans.on_reply(self.key(), replies, self.reservation.now.mono);
+            let now = self.reservation.now.mono;
+            let mut left = bans.on_reply(self.key(), replies, now);
+            if left == 0 && !self.reservation.is_pending() {
+                left = bans.known_left(self.key(), now);
+            }
             self.refuse_banned(rule, left);
         }
     }

@@ -93,6 +93,8 @@ impl Rules {
                 && let Some(bans) = &mut rule.bans
             {
                 let left = bans.left(check.key(), progress.now.mono);
+                // The rule may decide without the authority.
+                check.is_ban_asked = rule.is_in_backend;
                 check.refuse_banned(rule, left);
             }
         }

@@ -4,6 +4,7 @@
 //! `DIANA_DEPTH` is the number of events, by default 3. Traces of one caller with costs of 0 and 1 have one event more.
 
 pub mod case;
+mod expiry;
 mod full;
 mod several;
 pub mod world;
@@ -68,11 +69,22 @@ fn without_room() {
         });
         println!("tried: {worlds} traces, {place:?} without room");
     }
-    let keys = pair(Place::Worker);
-    let Tried { worlds, .. } = try_all(1..=2 * depth(), |events, choices| {
-        requests_in_flight(keys, events, choices);
+    for (place, most) in [(Place::Worker, 2 * depth()), (Place::Slots, depth() + 2)] {
+        let keys = pair(place);
+        let Tried { worlds, .. } = try_all(1..=most, |events, choices| {
+            requests_in_flight(place, keys, events, choices);
+        });
+        println!("tried: {worlds} traces, requests in flight without room");
+    }
+}
+
+#[test]
+fn after_their_expiry() {
+    let cases = cases(Place::Worker);
+    let Tried { worlds, .. } = try_all(1..=depth() + 1, |events, choices| {
+        expiry::world(&cases[choices.pick(cases.len())], events, choices);
     });
-    println!("tried: {worlds} traces, requests in flight without room");
+    println!("tried: {worlds} traces, until they expire");
 }
 
 #[test]

@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use diana_algorithm::entry;
 use diana_config::Reader;
 use diana_policy::ban::WORDS;
 use diana_policy::time::{DAY, Micros, Now, SECOND};
@@ -34,10 +35,12 @@ struct Place {
     is_process: bool,
     /// Shards of Redis, behind a proxy.
     parts: u64,
+    /// Whether each gateway has a half of each limit, without Redis.
+    is_half: bool,
 }
 
 const fn place(scopes: [&'static str; 2], gateways: usize, workers: usize) -> Place {
-    Place { scopes, gateways, workers, is_process: false, parts: 1 }
+    Place { scopes, gateways, workers, is_process: false, parts: 1, is_half: false }
 }
 
 const LOCAL: &[Place] = &[
@@ -45,6 +48,7 @@ const LOCAL: &[Place] = &[
     place(["gateway", "gateway"], 1, 2),
     Place { is_process: true, ..place(["gateway", "gateway"], 1, 2) },
 ];
+const HALF: &[Place] = &[Place { is_half: true, ..place(["global", "global"], 1, 2) }];
 const GLOBAL: &[Place] = &[
     place(["global", "global"], 1, 2),
     place(["global", "global"], 2, 1),
@@ -61,14 +65,23 @@ struct Case {
     leaves: bool,
     /// Whether operators reset usage, and end bans.
     orders: &'static [&'static str],
+    /// Whether an operator has banned the first caller, as all workers know.
+    is_banned: bool,
     /// Plans of the accounts.
     plans: &'static [&'static str],
     /// The time between events at least. Then all have been told of the one before.
     pace: Micros,
 }
 
-const PLAIN: Case =
-    Case { rules: ["", ""], used: &[], leaves: false, orders: &[], plans: &[""], pace: 60_000 };
+const PLAIN: Case = Case {
+    rules: ["", ""],
+    used: &[],
+    leaves: false,
+    orders: &[],
+    is_banned: false,
+    plans: &[""],
+    pace: 60_000,
+};
 
 const CASES: &[Case] = &[
     Case {
@@ -79,6 +92,13 @@ const CASES: &[Case] = &[
     Case {
         rules: ["unit: second, rpu: 2, algo: TB", "unit: minute, rpu: 1, algo: W, shadow: true"],
         orders: &["reset"],
+        ..PLAIN
+    },
+    Case {
+        rules: [
+            "unit: second, rpu: 3, algo: TB",
+            "unit: second, rpu: 1, algo: LB, max_delay: 2s, shadow: true",
+        ],
         ..PLAIN
     },
     Case {
@@ -161,9 +181,10 @@ const QUOTAS: &[Case] = &[Case {
 const AFTER: &[Case] = &[
     Case {
         rules: [
-            "unit: second, rpu: 2, algo: W, ask: after",
-            "unit: second, rpu: 3, algo: SW, slices: 2, ask: after",
+            "unit: second, rpu: 2, algo: SW, slices: 2, ask: after",
+            "unit: second, rpu: 3, algo: W, ask: after",
         ],
+        orders: &["reset"],
         pace: 50_000,
         ..PLAIN
     },
@@ -172,10 +193,23 @@ const AFTER: &[Case] = &[
             "unit: day, rpu: 2, algo: W, ask: after",
             "unit: second, rpu: 2, algo: SW, slices: 1, ask: after",
         ],
+        orders: &["reset"],
         pace: 50_000,
         ..PLAIN
     },
 ];
+
+/// A ban that an operator ends.
+const BANNED: &[Case] = &[Case {
+    rules: [
+        "unit: minute, rpu: 9, algo: W, ban: {after: 2, within: 7s, for: 30s}",
+        "unit: minute, rpu: 9, algo: W",
+    ],
+    orders: &["unban"],
+    is_banned: true,
+    pace: SECOND,
+    ..PLAIN
+}];
 
 /// Bans of requests that do not ask Redis.
 const BANS_AFTER: &[Case] = &[Case {
@@ -197,6 +231,9 @@ const CALLERS: [&str; 2] = ["ann", "bob"];
 /// For how long a worker may not know of a ban, and how much longer this may last that was counted later.
 const LATE: Micros = SECOND / 4;
 
+/// After which the values of a removed rule without usage are gone.
+const REMOVED: Micros = 5 * SECOND;
+
 /// After which a worker asks Redis.
 const ASKS: Micros = SECOND / 1000;
 
@@ -217,6 +254,8 @@ enum Event {
     },
     /// The same configuration applies again.
     Configure,
+    /// Another configuration applies for a while, without these rules.
+    Remove,
     Wait(Micros),
 }
 
@@ -263,13 +302,23 @@ struct World<'c> {
     has_ordered: bool,
 }
 
+impl Place {
+    fn has_redis(&self) -> bool {
+        self.scopes.contains(&"global") && !self.is_half
+    }
+}
+
 fn policy(case: &Case, place: &Place) -> Policy {
+    let half = if place.is_half { ", share: 2" } else { "" };
     let rule = |(number, rule): (usize, &&str)| {
         let actor = ["account", "all"][number];
-        format!("{{name: r{number}, actor: {actor}, scope: {}, {rule}}}", place.scopes[number])
+        format!(
+            "{{name: r{number}, actor: {actor}, scope: {}, {rule}{half}}}",
+            place.scopes[number]
+        )
     };
     let rules: Vec<_> = case.rules.iter().enumerate().map(rule).collect();
-    let redis = if place.scopes.contains(&"global") {
+    let redis = if place.has_redis() {
         let proxied = if place.parts > 1 {
             format!(", proxied: true, parts: {}", place.parts)
         } else {
@@ -320,6 +369,11 @@ fn of_a_gateway() {
 }
 
 #[test]
+fn of_a_share() {
+    hold(&CASES[..5], HALF, depth() + 1);
+}
+
+#[test]
 fn of_a_fleet() {
     hold(CASES, GLOBAL, depth());
     hold(QUOTAS, GLOBAL, depth());
@@ -340,6 +394,8 @@ fn of_both() {
 fn with_bans() {
     hold(BANS, LOCAL, depth() + 1);
     hold(BANS_AFTER, &GLOBAL[..1], depth());
+    hold(BANNED, &LOCAL[1..], depth() + 1);
+    hold(BANNED, &GLOBAL[..2], depth() + 1);
     hold(BANS, &GLOBAL[..2], depth());
 }
 
@@ -351,7 +407,7 @@ impl<'c> World<'c> {
         place: &'c Place,
         policy: &'c Policy,
     ) -> World<'c> {
-        if place.scopes.contains(&"global") {
+        if place.has_redis() {
             server.rewind();
         }
         // Near the end of a day.
@@ -377,7 +433,8 @@ impl<'c> World<'c> {
                 workers.push(Gateway::on(host, policy, number as u64));
             }
         }
-        let books = policy.limits[0].rules.iter().map(Book::new).collect();
+        let parts = if place.is_half { 2 } else { 1 };
+        let books = policy.limits[0].rules.iter().map(|rule| Book::new(rule, parts)).collect();
         let (open, known, asked, has_ordered) = (Vec::new(), 0, 0, false);
         let mut world = World {
             server,
@@ -398,6 +455,15 @@ impl<'c> World<'c> {
             world.operate(worker, other);
         }
         world.rest();
+        if case.is_banned && place.scopes[0] != "local" {
+            world.order("ban", 0);
+            world.has_ordered = false;
+            for _ in 0..world.workers.len() {
+                world.pass(2 * SECOND);
+                world.ask(0, 0, false);
+            }
+            world.rest();
+        }
         world
     }
 
@@ -463,7 +529,8 @@ impl<'c> World<'c> {
 
     fn step(&mut self, choices: &mut Choices) {
         let mut events = Vec::new();
-        let callers = CALLERS.len().min(self.known + 1);
+        let is_banned = self.case.is_banned;
+        let callers = if is_banned { 1 } else { CALLERS.len().min(self.known + 1) };
         for caller in 0..callers {
             for plan in 0..self.case.plans.len() {
                 events.push(Event::Ask { caller, plan, leaves: false });
@@ -482,7 +549,11 @@ impl<'c> World<'c> {
             let orders = 0..self.case.orders.len();
             events.extend(orders.map(|order| Event::Order { order, caller: 0 }));
         }
-        events.push(Event::Configure);
+        events.extend((!is_banned).then_some(Event::Configure));
+        // The usage of a local rule ends with it.
+        if !self.place.scopes.contains(&"local") && self.known > 0 && !is_banned {
+            events.push(Event::Remove);
+        }
         events.extend(self.waits().into_iter().map(Event::Wait));
         match events[choices.pick(events.len())] {
             Event::Ask { caller, plan, leaves } => {
@@ -493,22 +564,32 @@ impl<'c> World<'c> {
             }
             Event::End { request, used } => self.end(request, used),
             Event::Order { order, caller } => self.order(self.case.orders[order], caller),
-            Event::Configure => {
-                let policy = self.policy;
-                self.workers.iter_mut().for_each(|worker| worker.configure(policy));
+            Event::Configure => self.configure(self.policy),
+            Event::Remove => {
+                let without = Policy { limits: Vec::new(), ..self.policy.clone() };
+                self.configure(&without);
+                self.pass(REMOVED);
+                self.configure(self.policy);
             }
             Event::Wait(ticks) => return self.pass(ticks),
         }
         self.rest();
     }
 
+    fn configure(&mut self, policy: &Policy) {
+        self.workers.iter_mut().for_each(|worker| worker.configure(policy));
+    }
+
     /// Time until a tick before the next decision may change, and until then.
     fn waits(&self) -> Vec<Micros> {
+        if self.case.is_banned {
+            return vec![SECOND];
+        }
         if self.case.pace == SECOND {
             return WAITS.into();
         }
         let edges = self.books.iter().flat_map(|book| book.edges(self.now.get()));
-        let mut waits: Vec<_> = match self.place.scopes.contains(&"global") {
+        let mut waits: Vec<_> = match self.place.has_redis() {
             false => edges.flat_map(|edge| [edge - 1, edge]).collect(),
             true if self.is_late() => edges.collect(),
             true => edges
@@ -715,7 +796,8 @@ impl<'c> World<'c> {
 
     /// An order about the first rule.
     fn order(&mut self, order: &str, caller: usize) {
-        let more = if order == "ban" { "&for=2500ms" } else { "" };
+        let length = if self.case.is_banned { 30 * SECOND } else { 5 * SECOND / 2 };
+        let more = if order == "ban" { format!("&for={}ms", length / 1000) } else { String::new() };
         let path = format!("/.diana/{order}?rule=r0&actor.account={}{more}", CALLERS[caller]);
         let request = FakeRequest { method: Some("POST".into()), ..FakeRequest::get(&path) };
         let worker = self.asked % self.workers.len();
@@ -725,7 +807,7 @@ impl<'c> World<'c> {
         match order {
             "reset" => usage.history.reset(),
             "unban" => Ban::reset(&mut usage.ban, now.mono),
-            _ => Ban::begin(&mut usage.ban, now.mono + SECOND * 5 / 2),
+            _ => Ban::begin(&mut usage.ban, now.mono + length),
         }
         // Others may remember a refusal, or that there was a ban.
         self.has_ordered = true;
@@ -781,7 +863,13 @@ fn remaining(limits: &str, number: usize) -> Option<u64> {
 }
 
 impl Book {
-    fn new(rule: &Rule) -> Book {
+    /// The book of a gateway with one of some equal parts of the limit.
+    fn new(rule: &Rule, parts: u64) -> Book {
+        let quota = match entry(rule.algo) {
+            Some(entry) if parts > 1 => (entry.share)(&rule.quota, parts),
+            _ => rule.quota,
+        };
+        let rule = &Rule { quota, ..rule.clone() };
         let is_slot = rule.settling.as_ref().is_some_and(|it| it.is_slot);
         let counts = match is_slot {
             true => Counts::InFlight(rule.quota.rpu),

@@ -180,18 +180,22 @@ impl Full<'_> {
 }
 
 /// Requests in flight of two callers with one bucket, and of one that may have the only row. Each of them begins a request or ends
-/// its own. One is refused only while the other one of its bucket has a request, and in the end each can begin one.
-pub fn requests_in_flight(keys: [Key; 2], events: usize, choices: &mut Choices) {
+/// its own. One is refused only while another one of its bucket has a request, and in the end each can begin one.
+pub fn requests_in_flight(place: Place, keys: [Key; 2], events: usize, choices: &mut Choices) {
     let (data, mut tables) = (Rc::<FakeSharedData>::default(), Tables::default());
     let spec = CounterSpec { keys: 1, fingerprint: new_rule(), ..in_flight(1) };
-    let store = open(Place::Worker, &spec, "promises", (&data, &mut tables), FAR);
-    let callers = [key(1), keys[0], keys[1]];
+    let store = open(place, &spec, "promises", (&data, &mut tables), FAR);
+    // Others leave room for one in a slot of shared data, in which all that find none have a bucket.
+    let others = if place == Place::Slots { 31 } else { 0 };
+    let callers: Vec<Key> =
+        [key(1), keys[0], keys[1]].into_iter().chain((2..).map(key).take(others)).collect();
     let now = Cell::new(Now { mono: DAY, wall: DAY });
-    let mut open: [Option<Reservation>; 3] = Default::default();
+    let mut open: Vec<Option<Reservation>> = callers.iter().map(|_| None).collect();
     let act = |open: &mut [Option<Reservation>], caller: usize| {
         let mut store = store.borrow_mut();
         // A full table looks for room again after a while.
         let now = now.replace(now.get().later(SECOND));
+        store.maintain(now);
         if let Some(request) = open[caller].take() {
             let since = request.now.mono;
             let settlement = Settlement { receipt: 0, since, reserved: 1, used: 0 };
@@ -199,11 +203,28 @@ pub fn requests_in_flight(keys: [Key; 2], events: usize, choices: &mut Choices) 
         }
         let mut request = store.checked(account(callers[caller], 0), 1, now);
         let is_in = request.is_admitted() && store.charged(&mut request, 0).is_admitted();
-        let is_beside = caller > 0 && open[3 - caller].is_some();
+        let beside = if place == Place::Slots { vec![0, 1, 2, 3] } else { vec![1, 2] };
+        let is_beside = beside.contains(&caller)
+            && beside.iter().any(|other| *other != caller && open[*other].is_some());
         assert!(is_in || is_beside, "refused while its slot is free");
         open[caller] = Some(request).filter(|_| is_in);
     };
-    (0..events).for_each(|_| act(&mut open, choices.pick(callers.len())));
+    (3..callers.len()).for_each(|other| act(&mut open, other));
+    // In a slot of shared data one of the others may leave, too, and callers ask once more.
+    let acts = if place == Place::Slots { 7 } else { 3 };
+    for _ in 0..events {
+        match choices.pick(acts) {
+            caller @ 0..4 => act(&mut open, caller),
+            again if open[again - 4].is_some() => {
+                let mut store = store.borrow_mut();
+                let account = account(callers[again - 4], 0);
+                let mut request = store.checked(account, 1, now.get());
+                let is_in = request.is_admitted() && store.charged(&mut request, 0).is_admitted();
+                assert!(!is_in, "admitted beyond the limit");
+            }
+            _ => {}
+        }
+    }
     for caller in 0..callers.len() {
         if open[caller].is_some() {
             act(&mut open, caller);
