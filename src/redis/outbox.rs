@@ -15,7 +15,7 @@ use diana_store::backend::Receiver;
 const MOST: usize = 8192;
 
 /// How long a return waits for another call at most.
-const LATER: Micros = SECOND / 5;
+const LATER: Micros = SECOND * 2 / 5;
 
 /// The maximum number of questions in a rehearsal.
 const REHEARSED: usize = 64;

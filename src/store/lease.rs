@@ -34,6 +34,9 @@ const REQUESTS: u64 = 10;
 /// The least requests of a busy caller within a certain time.
 const LEAST: u64 = 4;
 
+/// Requests beyond the expected ones in a block of a long window.
+const SPARE: u64 = 6;
+
 /// How the leases of an authority follow demand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
@@ -41,8 +44,13 @@ pub struct Pace {
     pub span: Micros,
     /// The shortest and the longest time of demand that a lease covers.
     pub ahead: (Micros, Micros),
+    /// Requests in one to two spans from which on a caller may be busy. Below that, each request is
+    /// sent to the authority, so that no lease has permits that the caller needs elsewhere.
+    pub requests: u64,
     /// A caller is busy if `LEAST` requests come within this time.
     pub busy: Micros,
+    /// Requests beyond the expected ones that a lease covers, so that it lasts as long as expected.
+    pub spare: u64,
     /// How long before the end of a lease the next one is requested.
     pub notice: Micros,
     /// How long a question may be pending.
@@ -54,7 +62,9 @@ impl Pace {
     pub const GATEWAY: Pace = Pace {
         span: SECOND / 10,
         ahead: (AHEAD, AHEAD),
+        requests: 20,
         busy: Micros::MAX,
+        spare: 0,
         notice: 0,
         patience: 0,
     };
@@ -66,7 +76,10 @@ impl Pace {
         let notice = trip.saturating_mul(2).min(LONGEST);
         let least = notice.max(AHEAD);
         let longest = LONGEST.min(window).max(least);
-        Pace { span: 2 * SECOND, ahead: (least, longest), busy: longest, notice, patience }
+        // A bucket refills, and what a short window leaves is lost.
+        let spare = if (10 * LONGEST..Micros::MAX).contains(&window) { SPARE } else { 0 };
+        let ahead = (least, longest);
+        Pace { span: 2 * SECOND, ahead, requests: 8, busy: longest, spare, notice, patience }
     }
 }
 
@@ -115,6 +128,8 @@ pub struct Lease {
     asking_until: Micros,
     /// Whether the block ends with its window.
     ends_with_window: bool,
+    /// Whether requests came since the latest question for a block.
+    has_requests: bool,
     /// Whether the table of leases lists its block for return.
     pub(crate) is_listed: bool,
     /// Whether the gateway has a lease.
@@ -300,6 +315,7 @@ impl Lease {
         }
         let wanted = self.wanted(cost, now, pace);
         if wanted.permits > 0 {
+            self.has_requests = false;
             self.asking_until = now.mono.saturating_add(pace.patience);
         }
         wanted
@@ -331,7 +347,8 @@ impl Lease {
     }
 
     /// Returns true if `cost` permits can be spent.
-    pub(crate) fn has(&self, cost: u64, now: Now) -> bool {
+    #[must_use]
+    pub fn has(&self, cost: u64, now: Now) -> bool {
         self.left >= cost && now.mono < self.ends.mono && now.wall < self.ends.wall
     }
 
@@ -362,16 +379,31 @@ impl Lease {
         self.ends.mono < now.mono.saturating_add(ahead)
     }
 
-    /// Returns true if the next block should follow this one, which ends soon, without a request: most
-    /// of it was spent.
-    pub fn continues(&self, cost: u64, now: Now, pace: Pace) -> bool {
-        let wanted = self.wanted(cost, now, pace);
-        !self.is_asking(now)
-            && self.pause == 0
-            && !self.ends_with_window
-            && self.has(0, now)
-            && wanted.permits > 0
-            && self.left * 2 < self.block.permits
+    /// Returns true if the next block is due without a request, since requests of a busy caller came:
+    /// soon after a refusal, at the end of a pause, or `early` ticks before the end of a block.
+    pub fn continues(&self, cost: u64, now: Now, early: Micros, pace: Pace) -> bool {
+        let soon = now.mono.saturating_add(early);
+        let is_due = match (self.pause, self.refusal.until) {
+            (0, 0) => !self.ends_with_window && self.has(0, now) && self.ends.mono <= soon,
+            (0, refused) => refused <= now.mono.saturating_add(pace.notice / 4),
+            (pause, refused) => pause.max(refused) <= soon,
+        };
+        let is_slow = self.demand.within(early, 1, now) == 0;
+        let wants = self.has_requests && self.wanted(cost, now, pace).permits > 0;
+        is_due && is_slow && wants && !self.is_asking(now)
+    }
+
+    /// Until when a worker looks whether the next block is due, from `early` ticks before. Gateways whose
+    /// window ends at the same time do not ask at the same time.
+    pub fn continues_until(&self, early: Micros, now: Now) -> Micros {
+        match (self.pause, self.refusal.until) {
+            (0, 0) => self.ends.mono,
+            (0, refused) => {
+                let among = self.demand.time_of(2, now).max(1);
+                refused.saturating_add(early).saturating_add(refused % among)
+            }
+            (pause, refused) => pause.max(refused),
+        }
     }
 
     /// Returns true if `left` permits may be spent before a question has its reply.

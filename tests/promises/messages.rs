@@ -62,6 +62,9 @@ const WAITING: Sizes<'_> = [&[[1, 2, 0, 0, 0, 1]], &[]];
 const SETTLED: Sizes<'_> = [&[[1, 2, 0, 0, 0, 1]], &[]];
 const RELOADED: Sizes<'_> = [&[[1, 1, 0, 2, 1, 0]], &[]];
 
+/// Of a flood that makes its caller busy.
+const FLOOD: Sizes<'_> = [&[[1, 2, 0, 0, 0, 0]], &[[1, 2, 1, 1, 0, 0]]];
+
 /// Of a caller whose permits a gateway leases near the end of a window.
 const LEASED_AT_END: Sizes<'_> = [&[[1, 2, 1, 1, 0, 0]], &[]];
 
@@ -132,6 +135,7 @@ fn of_requests_in_flight() {
 #[test]
 fn of_leases() {
     hold("leased window", LEASED);
+    hold("flood at one gateway", FLOOD);
     hold("leased end of a window", LEASED_AT_END);
 }
 

@@ -18,12 +18,10 @@ const RECOVERY: Micros = 2 * SECOND;
 /// Longest delay until a settlement is counted.
 const SETTLING: Micros = SECOND;
 
-/// A worker, or a gateway from Redis, leases permits for a caller after this many requests.
-const BUSY: usize = 20;
-
-/// The longest time in which they come, and the longest for each of them: a worker counts requests in spans, of
-/// which one may be twice as long, so that it takes a caller for busy for some time after a burst.
-fn busy_within(rule: &Rule) -> (Micros, Micros) {
+/// After how many requests a worker, or a gateway from Redis, leases permits for a caller, the longest time in which they
+/// come, and the longest for each of them: a worker counts requests in spans, of which one may be twice as long, so that
+/// it takes a caller for busy for some time after a burst.
+fn busy_within(rule: &Rule) -> (usize, Micros, Micros) {
     let window = match rule.algo {
         "W" => rule.unit,
         "SW" => rule.unit / 10,
@@ -31,8 +29,8 @@ fn busy_within(rule: &Rule) -> (Micros, Micros) {
     };
     match rule.scope {
         // Four requests in the longest time that a block is for.
-        Scope::Global => (6 * SECOND, window.min(400 * MILLISECOND) / 4),
-        _ => (300 * MILLISECOND, 15 * MILLISECOND),
+        Scope::Global => (8, 6 * SECOND, window.min(400 * MILLISECOND) / 4),
+        _ => (20, 300 * MILLISECOND, 15 * MILLISECOND),
     }
 }
 
@@ -41,7 +39,7 @@ fn busy_within(rule: &Rule) -> (Micros, Micros) {
 fn leased(rule: &Rule) -> Micros {
     match (rule.scope, rule.algo) {
         (Scope::Global, "TB") => TERMS,
-        (Scope::Global, _) => 650 * MILLISECOND,
+        (Scope::Global, _) => 850 * MILLISECOND,
         _ => 75 * MILLISECOND,
     }
 }
@@ -536,7 +534,7 @@ impl Oracle<'_> {
         };
         let own = entry.counted_as(rule);
         let lost = if self.may_be_lost(rule, &(entry.arrived..decided)) { TERMS } else { 0 };
-        let (within, each) = busy_within(rule);
+        let (busy, within, each) = busy_within(rule);
         let recent = entry.arrived.saturating_sub(leased(rule) + trip + lost);
         let since = recent.saturating_sub(within);
         let mut arrivals: BTreeMap<usize, Vec<Micros>> = BTreeMap::new();
@@ -555,8 +553,8 @@ impl Oracle<'_> {
             // How late a request is, if those before it take the longest time.
             let late = |at: usize| times[at] as i64 - (at as Micros * each) as i64;
             let mut latest = i64::MIN;
-            (BUSY..=times.len()).any(|end| {
-                latest = latest.max(late(end - BUSY));
+            (busy..=times.len()).any(|end| {
+                latest = latest.max(late(end - busy));
                 // The last of them had the lease.
                 times[end - 1] >= recent && late(end - 1) < latest.saturating_add(each as i64)
             })

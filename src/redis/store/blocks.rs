@@ -116,20 +116,30 @@ impl RedisStore {
         let Some(found) = self.look(key, part, now, Purpose::Reply(received)) else {
             return self.return_block(key, reply.leased(), reply.block);
         };
-        match reply.retry {
-            Some(retry) => {
-                let until = found.lease.refuses_until(cost, now, self.pace());
-                if let Some(lease) = self.leases.find(key) {
-                    lease.remember(cost, reply.refused(retry, reply.remaining), now, until);
-                }
+        if let Some(retry) = reply.retry
+            && !found.lease.has(cost, now)
+        {
+            let until = found.lease.refuses_until(cost, now, self.pace());
+            if let Some(lease) = self.leases.find(key) {
+                lease.remember(cost, reply.refused(retry, reply.remaining), now, until);
             }
-            None if reply.block > 0 => {
-                let (account, ends) = (self.account(key), found.lease.ends());
-                self.received.retain(|(known, _)| *known != account);
-                self.received.push((account, ends));
-            }
-            None => {}
         }
+        if asked.permits > 0 || reply.block > 0 {
+            let (account, early) = (self.account(key), self.early());
+            self.received.retain(|(known, _)| *known != account);
+            self.received.push((account, found.lease.continues_until(early, now)));
+        }
+    }
+
+    /// Returns true if permits for the request of a reply are leased to this gateway.
+    pub(super) fn has_permits(
+        &mut self,
+        key: Key,
+        Received { cost, now, .. }: Received<'_>,
+    ) -> bool {
+        self.leases.find(key).is_some_and(|lease| lease.has(cost, now))
+            || self.may_have_lease(key)
+                && self.change(key, now, |lease| lease.has(cost, now)).unwrap_or(false)
     }
 
     /// Records that no question about the caller is pending.
@@ -166,8 +176,8 @@ impl RedisStore {
         purpose: Purpose<'_>,
     ) -> Option<Looked> {
         let (plan, pace) = (self.plans.current(), self.pace());
+        let early = self.early();
         let (unit_cost, lessor) = (self.parameters.spec.unit_cost, self.parameters.lessor);
-        let soon = now.mono.saturating_add(pace.notice).saturating_add(TICK);
         let own = self.leases.find(key).map(|lease| lease.take_counts()).unwrap_or_default();
         let found = self.blocks.change(self.account(key), now.mono, |known| {
             let mut found = Looked::default();
@@ -189,8 +199,12 @@ impl RedisStore {
                         LeaseDecision::Refused(refused) => {
                             found.refused = Some((refused, lease.refuses_until(cost, now, pace)));
                         }
-                        // So that the request can use its permits.
-                        LeaseDecision::Undecided => found.returns(plan, key, known.take_blocks()),
+                        // So that the request can use its permits. Its question asks for the next block.
+                        LeaseDecision::Undecided => {
+                            found.returns(plan, key, known.take_blocks());
+                            found.lease = known.lease;
+                            return found;
+                        }
                     }
                     found.renew(known, &own, cost, unit_cost, now, pace);
                     if found.refused.is_some() && known.has_ended(now, pace) {
@@ -212,7 +226,7 @@ impl RedisStore {
                     found.part = known.lease.give(&own, 0, unit_cost, now, pace);
                 }
                 Purpose::Return(all) => {
-                    if !all && lease.ends() <= soon && lease.continues(unit_cost, now, pace) {
+                    if !all && lease.continues(unit_cost, now, early, pace) {
                         found.wanted = lease.ask(unit_cost, now, pace);
                         found.returns(plan, key, known.take_before_next(now, pace));
                     } else if all || known.has_ended(now, pace) {
@@ -252,16 +266,22 @@ impl RedisStore {
             self.use_plan(plan);
             self.look(key, (block, left), now, Purpose::Return(false));
         }
-        let soon = now.mono.saturating_add(self.pace().notice).saturating_add(TICK);
-        let is_over = |(_, ends): &mut (Account, Micros)| all || *ends <= soon;
+        let soon = now.mono.saturating_add(self.early());
+        let is_over = |(_, until): &mut (Account, Micros)| all || *until <= soon;
         let over: Vec<(Account, Micros)> = self.received.extract_if(.., is_over).collect();
-        for (account, ends) in over {
+        for (account, until) in over {
             self.use_plan(account.plan);
-            self.look(account.key, Default::default(), now, Purpose::Return(all));
-            if !all && now.mono < ends {
-                self.received.push((account, ends));
+            let look = self.look(account.key, Default::default(), now, Purpose::Return(all));
+            let ends = look.map_or(0, |found| found.lease.ends());
+            if !all && now.mono < until.max(ends) {
+                self.received.push((account, until.max(ends)));
             }
         }
+    }
+
+    /// How long before the end of a block its gateway looks whether the next one is due.
+    fn early(&self) -> Micros {
+        self.pace().notice.saturating_add(TICK)
     }
 
     /// Returns true if it has blocks to return.

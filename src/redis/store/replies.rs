@@ -57,6 +57,11 @@ impl RedisStore {
         // Leased permits of this gateway are available to the caller, too.
         let left = self.left(account.key).unwrap_or(reply.remaining);
         match reply.retry {
+            // Its gateway has got the permits since, for which it is decided again.
+            Some(_) if reply.is_outstanding && self.has_permits(account.key, received) => {
+                reservation.outcome = CheckOutcome::Lost;
+                return;
+            }
             Some(retry) => {
                 reservation.outcome = CheckOutcome::Refused(reply.refused(retry, reply.remaining));
             }

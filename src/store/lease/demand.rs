@@ -18,14 +18,12 @@ impl Demand {
     /// The shortest span.
     const SPAN: Micros = SECOND / 10;
 
-    /// Requests in one to two spans from which on a caller may be busy. Below that, each request is
-    /// sent to the authority, so that no worker leases permits that the caller needs in another
-    /// one.
-    const BUSY: u32 = 20;
+    /// Requests after which a span may end: their rate is known then.
+    const KNOWN: u32 = 20;
 
     /// Requests of a worker in one to two spans from which on its gateway counts them, too: it may have
     /// more workers.
-    pub(super) const FREQUENT: u32 = 5;
+    pub(super) const FREQUENT: u32 = 2;
 
     /// The most requests in a span.
     pub(super) const FULL: u32 = u32::MAX / 4;
@@ -45,7 +43,7 @@ impl Demand {
         }
         self.current = self.current.saturating_add(requests.saturating_sub(1)).min(Demand::FULL);
         if age < 2 * pace.span
-            && (age >= pace.span || age >= Demand::SPAN && self.current >= Demand::BUSY)
+            && (age >= pace.span || age >= Demand::SPAN && self.current >= Demand::KNOWN)
         {
             (self.since, self.before) = (now.mono, age);
             (self.previous, self.current) = (self.current, 0);
@@ -59,7 +57,7 @@ impl Demand {
     }
 
     pub(super) fn is_busy(&self, now: Now, pace: Pace) -> bool {
-        self.requests() >= Demand::BUSY.into() && self.time_of(LEAST, now) <= pace.busy
+        self.requests() >= pace.requests && self.time_of(LEAST, now) <= pace.busy
     }
 
     /// Ticks in which `requests` come.
@@ -82,8 +80,11 @@ impl Demand {
     pub(super) fn expected(&self, cost: u64, now: Now, pace: Pace) -> Wanted {
         let (least, most) = pace.ahead;
         let ahead = self.time_of(REQUESTS, now).clamp(least, most);
-        let permits =
-            if self.is_busy(now, pace) { self.within(ahead, cost, now).max(cost) } else { 0 };
+        let spare = pace.spare.saturating_mul(cost);
+        let permits = match self.is_busy(now, pace) {
+            true => self.within(ahead, cost, now).saturating_add(spare).max(cost),
+            false => 0,
+        };
         Wanted { permits, ahead }
     }
 }

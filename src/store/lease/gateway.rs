@@ -40,6 +40,7 @@ impl Lease {
             remaining_at_authority,
             asking_until,
             ends_with_window: flags & 2 > 0,
+            has_requests: flags & 4 > 0,
             ..Lease::of(Key { hash, second_hash }, plan)
         }
     }
@@ -50,8 +51,9 @@ impl Lease {
         let Block { permits, term, receipt } = block;
         let Demand { since, before, current, previous } = self.demand;
         let CachedRefusal { cost, reason, retry, remaining, since: refused, until } = self.refusal;
-        let flags =
-            u64::from(reason == Reason::Outstanding) | u64::from(self.ends_with_window) << 1;
+        let flags = u64::from(reason == Reason::Outstanding)
+            | u64::from(self.ends_with_window) << 1
+            | u64::from(self.has_requests) << 2;
         [
             hash,
             second_hash,
@@ -108,6 +110,7 @@ impl Lease {
     /// Counts requests as demand.
     pub fn count(&mut self, requests: u32, now: Now, pace: Pace) {
         if requests > 0 {
+            self.has_requests = true;
             self.demand.count(requests, now, pace);
         }
     }

@@ -38,8 +38,8 @@ fn lease_renewal_is_sent_at_once() {
     let mut thread = Thread::with(FLEET);
     (0..25).for_each(|stream| _ = thread.request(1, 20 + stream, "ann"));
     let mut body = [0, 0, 0, 90_000, 1, 7, 0, 3, 0, 0, 0].repeat(25);
-    // The twentieth request makes its caller busy, so that it asks for a block.
-    body[19 * 11..20 * 11].copy_from_slice(&[0, 0, 0, 90_000, 1, 7, 40, 3, 0, 100_000, 0]);
+    // The eighth request makes its caller busy, so that it asks for a block.
+    body[7 * 11..8 * 11].copy_from_slice(&[0, 0, 0, 90_000, 1, 7, 40, 3, 0, 100_000, 0]);
     answer(&mut thread, &decides(&body));
     thread.pass(MILLISECOND);
     assert!(!soon(&thread), "there is nothing to ask");

@@ -27,7 +27,8 @@ fn grant_lease(thread: &mut Thread, latest: u32) {
     thread.pass(2 * MILLISECOND);
     let token = thread.host.calls.borrow().len() - 1;
     let mut body = [0, 0, 0, 50, 1, 7, 0, 3, 0, 0, 0].repeat(20);
-    body[19 * 11..].copy_from_slice(&[0, 0, 0, 50, 1, 7, 20, 3, 0, 100_000, 0]);
+    // The eighth request makes its caller busy, so that it asks for a block.
+    body[7 * 11..8 * 11].copy_from_slice(&[0, 0, 0, 50, 1, 7, 20, 3, 0, 100_000, 0]);
     thread.answer(latest, token as u32, Some(200), &decides(&body));
     assert!(thread.request(1, 11, "ann"), "it has a block");
     thread.streams.clear();

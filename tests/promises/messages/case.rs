@@ -99,6 +99,7 @@ pub fn case(name: &str, gateways: usize) -> Case {
             used: &[1],
             ..Case::new(gateways, TIMEOUT, 4, "in_flight: 4")
         },
+        "flood at one gateway" => Case { flood: 12, ..day(12, "window") },
         "leased window" => Case { flood: 12, is_busy: true, ..day(64, "window") },
         "far window" => Case::new(gateways, FAR, 8, "unit: day, rpu: 8, algo: window"),
         "far window, two workers" => {
@@ -140,7 +141,7 @@ impl Case {
     /// Whether there is room for another request of each gateway in the end, so that the charges of Redis follow from
     /// the permits that remain.
     pub fn has_room(&self) -> bool {
-        self.limit > 4 || self.is_in_flight
+        self.limit > (self.flood as u64).max(4) || self.is_in_flight
     }
 
     /// Whether Redis is so far away that a reply may come while others fail.

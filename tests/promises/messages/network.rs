@@ -178,6 +178,12 @@ impl Network {
         self.had.len()
     }
 
+    /// The calls after the first ones in which a gateway asks for a block without a request.
+    pub fn renewals(&self, first: usize) -> usize {
+        let renews = |(call, _): &&(Rc<Call>, Micros)| call.questions.iter().any(|it| it.renews);
+        self.had.iter().skip(first).filter(renews).count()
+    }
+
     /// Permits that Redis has charged and no gateway has used: of replies that were lost, and of lost returns.
     pub fn lost(&self) -> u64 {
         let of = |account: &Account| match account {
@@ -205,6 +211,8 @@ struct Asked {
     /// Admitted before.
     reported: u64,
     is_report: bool,
+    /// Whether it is only about a block.
+    renews: bool,
 }
 
 impl Call {
@@ -222,7 +230,8 @@ impl Call {
                 let returned = if questions.len() < settled { 0 } else { asked.left };
                 let (checks, is_report) = (asked.what == CHECKS, asked.what == REPORT);
                 let reported = if is_report { asked.debt } else { 0 };
-                questions.push(Asked { cost: asked.cost, checks, returned, reported, is_report });
+                let (cost, renews) = (asked.cost, asked.cost == 0 && asked.want > 0);
+                questions.push(Asked { cost, checks, returned, reported, is_report, renews });
             }
         }
         Call { body, hash, number, questions, settles }

@@ -40,8 +40,9 @@ const OUTAGE: Micros = SECOND * 4 / 25;
 /// After which an outage leaves no trace in the breaker.
 const CALM: Micros = 12 * SECOND;
 
-/// After which the fleet is at rest: breakers are closed, leases returned, the slots of dead gateways free.
-const REST: Micros = 16 * SECOND / 5;
+/// After which the fleet is at rest: breakers are closed, leases returned, demand is forgotten, the slots of dead gateways
+/// free.
+const REST: Micros = 21 * SECOND / 5;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
@@ -714,8 +715,11 @@ impl World<'_> {
         }
         let Case { is_in_flight, is_busy, asks_after, .. } = *self.case;
         let is_lasting = is_in_flight || is_busy || asks_after || !self.is_calm;
+        let before = self.network.had();
         self.pass(self.mono() + if is_lasting { REST } else { SOON }, true);
         self.collect(true);
+        let renewals = self.network.renewals(before);
+        assert!(renewals <= self.lives.len(), "{renewals} blocks are asked for without a request");
         let is_left = |request: &Request| request.passes.is_none() && self.runs(request.life);
         assert!(!self.requests.iter().any(is_left), "a request is never decided");
         self.end_laws();

@@ -31,8 +31,9 @@ const PATIENCE: Micros = 40 * MS;
 const SPAN: Micros = SECOND / 10;
 const SPANS: Micros = 2 * SECOND;
 
-/// The requests that end a span, and make a caller busy.
-const MANY: u64 = 20;
+/// The requests that end a span, and those that make a caller busy.
+const KNOWN: u64 = 20;
+const MANY: u64 = 8;
 
 /// The requests that a block is for.
 const REQUESTS: u64 = 10;
@@ -46,7 +47,7 @@ impl Demand {
         match self.0.last_mut() {
             Some((begins, seen)) => match at - *begins {
                 age if age >= 2 * SPANS => self.0 = vec![(at, 1)],
-                age if age >= SPANS || age >= SPAN && *seen >= MANY => self.0.push((at, 1)),
+                age if age >= SPANS || age >= SPAN && *seen >= KNOWN => self.0.push((at, 1)),
                 _ => *seen += 1,
             },
             None => self.0.push((at, 1)),
