@@ -75,6 +75,9 @@ struct Parameters {
     leases: bool,
     /// The maximum cost of an admitted request.
     most: u64,
+    /// Permits that can be spent soon: the maximum cost, or what a faster bucket refills in a sixth of a
+    /// second.
+    soon: u64,
     /// The longest time in which a permit can be spent.
     window: Micros,
     lessor: Lessor,
@@ -92,6 +95,9 @@ impl Parameters {
         let mut charged = unused.clone();
         spec.algorithm.step(&unused, Now::default(), 0, spec.unit_cost, &mut charged);
         let Capabilities { holds, leasing, .. } = spec.capabilities();
+        let &Properties { most_at_once: most, most_out, .. } = spec.algorithm.properties();
+        let (rpu, period) = (spec.quota.rpu, spec.quota.period());
+        let refilled = rpu.saturating_mul(SECOND / 6) / period.max(1);
         Some(Parameters {
             numbers,
             holds,
@@ -101,14 +107,13 @@ impl Parameters {
                 && spec.daily.is_none()
                 && !spec.settles
                 && !spec.asks_after,
-            most: spec.algorithm.properties().most_at_once,
+            most,
+            soon: if leasing == Leasing::Bucket { most.max(refilled) } else { most },
             window: spec.algorithm.spend_by(&charged, Now::default()).unwrap_or(0),
             lessor: Lessor {
                 unit_cost: spec.unit_cost,
-                longest_pause: (leasing == Leasing::Bucket).then(|| {
-                    let Properties { most_out, .. } = spec.algorithm.properties();
-                    most_out.saturating_mul(spec.quota.period()) / spec.quota.rpu.max(1)
-                }),
+                longest_pause: (leasing == Leasing::Bucket)
+                    .then(|| most_out.saturating_mul(period) / rpu.max(1)),
                 is_final: !spec.settles,
             },
             spec: spec.clone(),

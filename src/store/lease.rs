@@ -34,8 +34,12 @@ const REQUESTS: u64 = 10;
 /// The least requests of a busy caller within a certain time.
 const LEAST: u64 = 4;
 
-/// Requests beyond the expected ones in a block of a long window.
+/// Requests beyond the expected ones in a block: one for each such time of its window, and at most `SPARE`.
+const SPARED: Micros = SECOND / 2;
 const SPARE: u64 = 6;
+
+/// A block is at most this part of a limit: when a burst takes the whole limit, no more permits are elsewhere.
+const PARTS: u64 = 8;
 
 /// How the leases of an authority follow demand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +53,10 @@ pub struct Pace {
     pub requests: u64,
     /// A caller is busy if `LEAST` requests come within this time.
     pub busy: Micros,
-    /// Requests beyond the expected ones that a lease covers, so that it lasts as long as expected.
+    /// Requests beyond the expected ones that the longest lease covers, so that it lasts as long as expected.
     pub spare: u64,
+    /// The permits of a block at most; no blocks if they are fewer than those of `LEAST` requests.
+    pub most: u64,
     /// How long before the end of a lease the next one is requested.
     pub notice: Micros,
     /// How long a question may be pending.
@@ -65,21 +71,31 @@ impl Pace {
         requests: 20,
         busy: Micros::MAX,
         spare: 0,
+        most: u64::MAX,
         notice: 0,
         patience: 0,
     };
 
     /// Of an authority that replies after about `trip`, and after `patience` at most, for a rule with
-    /// permits that end within `window`. A question may wait for the reply to an earlier one.
+    /// permits that end within `window`, of which `limit` can be spent soon. A question may wait for the reply to an earlier one.
     #[must_use]
-    pub fn of_fleet(trip: Micros, patience: Micros, window: Micros) -> Pace {
+    pub fn of_fleet(trip: Micros, patience: Micros, window: Micros, limit: u64) -> Pace {
         let notice = trip.saturating_mul(2).min(LONGEST);
         let least = notice.max(AHEAD);
         let longest = LONGEST.min(window).max(least);
-        // A bucket refills, and what a short window leaves is lost.
-        let spare = if (10 * LONGEST..Micros::MAX).contains(&window) { SPARE } else { 0 };
+        // What a short window leaves is lost, and a bucket refills without a question.
+        let spare = if window < Micros::MAX { window / SPARED } else { 0 };
         let ahead = (least, longest);
-        Pace { span: 2 * SECOND, ahead, requests: 8, busy: longest, spare, notice, patience }
+        Pace {
+            span: 2 * SECOND,
+            ahead,
+            requests: 8,
+            busy: longest,
+            spare: spare.min(SPARE),
+            most: limit / PARTS,
+            notice,
+            patience,
+        }
     }
 }
 

@@ -47,7 +47,7 @@ impl RedisStore {
     /// How leases follow demand.
     fn pace(&self) -> Pace {
         let outbox = self.outbox.borrow();
-        Pace::of_fleet(outbox.trip, outbox.timeout, self.parameters.window)
+        Pace::of_fleet(outbox.trip, outbox.timeout, self.parameters.window, self.parameters.soon)
     }
 
     /// Returns true if the gateway may have a lease of the caller.

@@ -58,7 +58,12 @@ impl RedisStore {
         let left = self.left(account.key).unwrap_or(reply.remaining);
         match reply.retry {
             // Its gateway has got the permits since, for which it is decided again.
-            Some(_) if reply.is_outstanding && self.has_permits(account.key, received) => {
+            // In shadow it would be charged twice by the other rules, which do not wait for this one.
+            Some(_)
+                if reply.is_outstanding
+                    && !reservation.is_shadow
+                    && self.has_permits(account.key, received) =>
+            {
                 reservation.outcome = CheckOutcome::Lost;
                 return;
             }
@@ -128,7 +133,7 @@ impl RedisStore {
     /// Remaining permits of a caller, as far as this worker knows: at Redis by its latest reply,
     /// and in this worker's lease.
     pub fn left(&mut self, key: Key) -> Option<u64> {
-        self.leases.find(key).map(|lease| lease.remaining())
+        self.leases.find(key).map(|lease| lease.remaining().min(self.parameters.most))
     }
 
     /// Handles the result of a renewal.

@@ -80,9 +80,10 @@ impl Demand {
     pub(super) fn expected(&self, cost: u64, now: Now, pace: Pace) -> Wanted {
         let (least, most) = pace.ahead;
         let ahead = self.time_of(REQUESTS, now).clamp(least, most);
-        let spare = pace.spare.saturating_mul(cost);
-        let permits = match self.is_busy(now, pace) {
-            true => self.within(ahead, cost, now).saturating_add(spare).max(cost),
+        // The requests of a faster caller ask in time.
+        let spare = if ahead == most { pace.spare.saturating_mul(cost) } else { 0 };
+        let permits = match self.is_busy(now, pace) && cost.saturating_mul(LEAST) <= pace.most {
+            true => self.within(ahead, cost, now).saturating_add(spare).clamp(cost, pace.most),
             false => 0,
         };
         Wanted { permits, ahead }

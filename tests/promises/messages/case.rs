@@ -99,7 +99,7 @@ pub fn case(name: &str, gateways: usize) -> Case {
             used: &[1],
             ..Case::new(gateways, TIMEOUT, 4, "in_flight: 4")
         },
-        "flood at one gateway" => Case { flood: 12, ..day(12, "window") },
+        "flood at one gateway" => Case { flood: 24, ..day(24, "window") },
         "leased window" => Case { flood: 12, is_busy: true, ..day(64, "window") },
         "far window" => Case::new(gateways, FAR, 8, "unit: day, rpu: 8, algo: window"),
         "far window, two workers" => {

@@ -135,7 +135,12 @@ impl Caller {
         let unit_cost = rule.spec(1).unit_cost;
         Caller {
             leases: GatewayLeases::new("test", 7, Rc::new(FakeSharedData::default())),
-            pace: Pace::of_fleet(trip, PATIENCE, if short == "SW" { SECOND / 10 } else { SECOND }),
+            pace: Pace::of_fleet(
+                trip,
+                PATIENCE,
+                if short == "SW" { SECOND / 10 } else { SECOND },
+                MAX_DRAINED,
+            ),
             lessor: Lessor { unit_cost, longest_pause, is_final: true },
             rule,
             now: START,
@@ -184,7 +189,9 @@ impl Caller {
         let (seen, lasted) = self.demand.lately(self.now.mono);
         let ahead = (REQUESTS * lasted / seen).clamp(AHEAD, self.longest());
         let is_busy = seen >= MANY && 4 * lasted / seen <= self.longest();
-        is_busy.then(|| ((seen * ahead / lasted).max(1) * cost, ahead))
+        // A window of a second has two requests to spare.
+        let spare = if ahead == LONGEST { 2 } else { 0 };
+        is_busy.then(|| ((seen * ahead / lasted + spare).max(1) * cost, ahead))
     }
 
     fn give_back(&mut self) {
