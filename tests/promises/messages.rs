@@ -48,6 +48,12 @@ const LEASED: Sizes<'_> =
 /// Of calls that are late while others fail.
 const FAR: Sizes<'_> = [&[[1, 2, 2, 1, 0, 0]], &[]];
 
+/// Of a call beside two that are pending.
+const BESIDE_CALLS: Sizes<'_> = [&[], &[[1, 1, 1, 0, 0, 0]]];
+
+/// Of a refusal whose reply is late, near the end of a window.
+const REFUSED_AT_END: Sizes<'_> = [&[[1, 2, 2, 1, 0, 0]], &[]];
+
 /// Of a worker that stands still while another one loses Redis.
 const BESIDE: Sizes<'_> = [&[[1, 1, 1, 1, 0, 0]], &[]];
 
@@ -56,6 +62,8 @@ const AFTER: Sizes<'_> = [
     &[[2, 2, 1, 1, 0, 0], [1, 2, 1, 0, 0, 1], [1, 3, 1, 0, 0, 0], [2, 2, 2, 0, 0, 0]],
     &[[2, 3, 2, 0, 0, 0], [2, 2, 2, 1, 0, 0], [2, 2, 1, 0, 1, 0], [3, 3, 1, 0, 0, 0]],
 ];
+
+const AFTER_IN_BUCKET: Sizes<'_> = [&[[1, 3, 1, 0, 0, 0]], &[]];
 
 /// Of settlements that wait while others are sent, and of their share.
 const WAITING: Sizes<'_> = [&[[1, 2, 0, 0, 0, 1]], &[]];
@@ -102,6 +110,7 @@ fn of_a_window_with_room() {
 #[test]
 fn at_the_end_of_a_window() {
     hold("end of a window", PLAIN);
+    hold("end of a spent window", REFUSED_AT_END);
 }
 
 #[test]
@@ -142,6 +151,7 @@ fn of_leases() {
 #[test]
 fn of_a_far_redis() {
     hold("far window", FAR);
+    hold("far window, two calls", BESIDE_CALLS);
 }
 
 #[test]
@@ -152,6 +162,7 @@ fn of_a_worker_that_stands_still() {
 #[test]
 fn of_reports() {
     hold("tight window, ask after", AFTER);
+    hold("tight bucket, ask after", AFTER_IN_BUCKET);
     hold("wide window, ask after", AFTER);
     hold("wide bucket, ask after", AFTER);
 }

@@ -130,6 +130,17 @@ const CASES: &[Case] = &[
         orders: &["reset"],
         ..PLAIN
     },
+    // After an event or two the next window has begun.
+    Case {
+        rules: [
+            "unit: second, rpu: 3, algo: W, cost: {response: {header: x-used}, reserve: 1, max: 2}",
+            "unit: minute, rpu: 9, algo: W",
+        ],
+        used: &[2],
+        orders: &["reset"],
+        pace: 3 * SECOND / 10,
+        ..PLAIN
+    },
     Case { rules: ["in_flight: 1", "unit: second, rpu: 3, algo: TB"], used: &[1], ..PLAIN },
     Case {
         rules: [

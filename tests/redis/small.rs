@@ -2,11 +2,14 @@
 //!
 //! `DIANA_DEPTH` is one more than the number of questions, by default two.
 
+mod calendars;
+mod callers;
+
 use diana_algorithm::{Capabilities, IN_FLIGHT};
 use diana_policy::ban::WORDS;
 use diana_policy::time::{Micros, SECOND, Unit};
 use diana_policy::{Ban, Quota};
-use diana_redis::protocol::{CallNumber, Charge, Effect, Login, Pipeline, Reply, Script};
+use diana_redis::protocol::{CallNumber, Charge, Effect, Login, Pipeline, Refusals, Reply, Script};
 use diana_redis::protocol::{RuleReply, ScriptAnswer, SettlementBatch};
 use diana_store::slots::arrears::Arrears;
 use kit::choices::{Choices, Tried, try_all};
@@ -301,7 +304,7 @@ fn of_requests_in_flight() {
     compare(&Rule { numbers: rule.numbers.held_by(5), ..rule }, &IN_FLIGHT_ACTS);
 }
 
-/// Refusals of a caller, and the time between them in slices: the script bans like the step in Rust.
+/// Refusals of a caller, orders of an operator, and the time between them in slices: the script bans like the step in Rust.
 #[test]
 fn of_bans() {
     let ban = Ban {
@@ -318,9 +321,20 @@ fn of_bans() {
         let (mut state, mut now, mut acts) = ([0; WORDS], START, Vec::new());
         for _ in 0..steps {
             now += choices.pick(2 * SLICES) as u64 * ban.slice();
-            let refusals = choices.pick(3) as u64;
-            acts.push((now - START, refusals));
-            let decided = server.decide(&ban_pipeline(Some(now), count(&ban, 0, refusals)));
+            // Up to a ban at once, then an order that ends one, and one that begins it.
+            let (refusals, sets) = match choices.pick(6) as u64 {
+                refusals @ 0..4 => (refusals, None),
+                4 => (0, Some(0)),
+                _ => (0, Some(2 * SECOND)),
+            };
+            acts.push((now - START, refusals, sets));
+            let asked = Refusals { sets, ..count(&ban, 0, refusals) };
+            let decided = server.decide(&ban_pipeline(Some(now), asked));
+            match sets {
+                Some(0) => Ban::reset(&mut state, now),
+                Some(length) => Ban::begin(&mut state, now + length),
+                None => {}
+            }
             let begins = refusals > 0 && ban.count(&mut state, now, refusals);
             let left = ban.left(Ban::until(&state), now);
             let reply = decided.bans[0][0];

@@ -31,10 +31,10 @@ thread_local! {
     static PROCESS: &'static Process = Box::leak(Box::default());
 }
 
-/// Rules, and the requests that come: a path, an account and a device.
+/// Rules, and the requests that come: a path, an account, a device and a user.
 pub struct Case {
     policy: Policy,
-    requests: Vec<[String; 3]>,
+    requests: Vec<[String; 4]>,
     /// The costs with which requests end, under a rule that settles.
     used: &'static [u64],
 }
@@ -60,18 +60,18 @@ struct Worker {
 }
 
 pub fn cases() -> Vec<Case> {
-    let case = |rules: &str, requests: &[[&str; 3]], used| Case {
+    let case = |rules: &str, requests: &[[&str; 4]], used| Case {
         policy: policy(&format!("{{Url: /, rules: [{rules}]}}")),
         requests: requests.iter().map(|it| it.map(String::from)).collect(),
         used,
     };
-    let one = [["/", "ann", ""], ["/", "bob", ""]];
+    let one = [["/", "ann", "", ""], ["/", "bob", "", ""]];
     let rule = |rest: &str| format!("{{name: r, actor: account, scope: gateway, {rest}}}");
     let tenant = "{Url: /, rules: [{name: tenant, actor: account, unit: day, rpu: 2, algo: W, scope: gateway}]}, \
                   {Url: /own, rules: [{name: own, actor: device, unit: day, rpu: 1, algo: W, scope: gateway}]}";
     let settled = "cost: {response: {header: x-used}, reserve: 1, max: 2}";
     let crossed = policy(CROSSED);
-    let [crossing, opposite, twice] = crossing(&crossed);
+    let [crossing, opposite, twice, apart] = crossing(&crossed);
     vec![
         case(&rule("unit: day, rpu: 2, algo: W"), &one, &[]),
         case(&rule("unit: minute, rpu: 2, algo: SW"), &one, &[]),
@@ -80,36 +80,38 @@ pub fn cases() -> Vec<Case> {
         case(&rule(&format!("unit: day, rpu: 2, algo: W, {settled}")), &one[..1], &[0, 2]),
         Case {
             policy: policy(tenant),
-            requests: [["/own", "ann", "pad"], ["/", "ann", ""]]
+            requests: [["/own", "ann", "pad", ""], ["/", "ann", "", ""]]
                 .map(|it| it.map(String::from))
                 .into(),
             used: &[],
         },
-        Case { requests: vec![twice], policy: crossed.clone(), used: &[] },
+        Case { requests: vec![twice, apart], policy: crossed.clone(), used: &[] },
         Case { requests: vec![crossing, opposite], policy: crossed, used: &[] },
     ]
 }
 
-/// Two rules of one request.
+/// Three rules of one request.
 const CROSSED: &str = "{Url: /, rules: [\
     {name: a, actor: account, unit: day, rpu: 1, algo: W, scope: gateway}, \
-    {name: b, actor: device, unit: day, rpu: 1, algo: W, scope: gateway}]}";
+    {name: b, actor: device, unit: day, rpu: 1, algo: W, scope: gateway}, \
+    {name: c, actor: user, unit: day, rpu: 1, algo: W, scope: gateway}]}";
 
-/// Two requests that take the same two turns in opposite orders, and one that needs the same turn twice.
-fn crossing(policy: &Policy) -> [[String; 3]; 3] {
-    let turn = |account: &str, device: &str| {
+/// Two requests that take the same two turns in opposite orders, one that needs the same turn twice, and one that needs another one
+/// between.
+fn crossing(policy: &Policy) -> [[String; 4]; 4] {
+    let turn = |account: &str, device: &str, user: &str| {
         let taken = Rc::new(Cell::new(None));
         let first = taken.clone();
         let worker = Worker::new(policy);
         diana_store::explored::set(Some(Rc::new(move |lock, _| {
             first.set(first.get().or(Some(lock)));
         })));
-        worker.ask(&["/".into(), account.into(), device.into()]);
+        worker.ask(&["/", account, device, user].map(String::from));
         diana_store::explored::set(None);
         taken.get().expect("a turn")
     };
     let names: Vec<String> = (0..100).map(|number| format!("name-{number}")).collect();
-    let turns: Vec<_> = names.iter().map(|name| (turn(name, ""), turn("", name))).collect();
+    let turns: Vec<_> = names.iter().map(|name| (turn(name, "", ""), turn("", name, ""))).collect();
     let find = |is_it: &dyn Fn(usize, usize) -> bool| {
         let pairs = (0..names.len()).flat_map(|one| (0..names.len()).map(move |two| (one, two)));
         pairs.into_iter().find(|(account, device)| is_it(*account, *device)).expect("such turns")
@@ -123,14 +125,22 @@ fn crossing(policy: &Policy) -> [[String; 3]; 3] {
     let [first, second] = taken(one.0, one.1);
     let other = find(&|account, device| taken(account, device) == [second, first]);
     let twice = find(&|account, device| turns[account].0 == turns[device].1);
-    [one, other, twice]
-        .map(|(account, device)| ["/".into(), names[account].clone(), names[device].clone()])
+    let users: Vec<_> = names.iter().map(|name| turn("", "", name)).collect();
+    let apart = find(&|account, user| turns[account].0 == users[user]);
+    let between = (0..names.len()).find(|device| turns[*device].1 != users[apart.1]);
+    let between = between.expect("another turn");
+    let request = |account: usize, device: usize, user: &str| {
+        ["/", &names[account], &names[device], user].map(String::from)
+    };
+    let [one, other, twice] =
+        [one, other, twice].map(|(account, device)| request(account, device, ""));
+    [one, other, twice, request(apart.0, between, &names[apart.1])]
 }
 
 fn policy(limits: &str) -> Policy {
     let text = format!(
         "namespace: promises\nkeys: 16\naccepted: {{headers: true}}\n\
-         actors: {{account: [{{header: x-account-id}}], device: [{{header: x-device-id}}]}}\nlimits: [{limits}]"
+         actors: {{account: [{{header: x-account-id}}], device: [{{header: x-device-id}}], user: [{{header: x-user-id}}]}}\nlimits: [{limits}]"
     );
     Reader::default().policy(text.as_bytes()).expect("a document")
 }
@@ -154,9 +164,10 @@ impl Worker {
         }
     }
 
-    fn ask(&self, [path, account, device]: &[String; 3]) {
+    fn ask(&self, [path, account, device, user]: &[String; 4]) {
         let mut request = FakeRequest::get(path);
-        for (name, value) in [("x-account-id", account), ("x-device-id", device)] {
+        let named = [("x-account-id", account), ("x-device-id", device), ("x-user-id", user)];
+        for (name, value) in named {
             if !value.is_empty() {
                 request = request.header(name, value.as_str());
             }

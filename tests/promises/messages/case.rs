@@ -12,6 +12,8 @@ pub struct Case {
     pub limit: u64,
     /// Workers of each gateway.
     pub workers: usize,
+    /// Calls that are pending at first.
+    pub calls: usize,
     /// Requests that come together.
     pub flood: usize,
     /// The permits that an admitted request reserves, and may use.
@@ -21,6 +23,8 @@ pub struct Case {
     pub is_in_flight: bool,
     /// How long before the end of a minute the world begins, if that is near.
     pub before_edge: Option<Micros>,
+    /// Whether all permits have been used before.
+    pub is_spent: bool,
     /// Whether a gateway leases permits of the caller.
     pub is_busy: bool,
     /// Whether the host of a gateway that is cut off refuses calls, and those that it has made still have replies.
@@ -87,6 +91,12 @@ pub fn case(name: &str, gateways: usize) -> Case {
             before_edge: Some(3 * TIMEOUT / 2),
             ..Case::new(gateways, TIMEOUT, 2, "unit: minute, rpu: 2, algo: window")
         },
+        "end of a spent window" => Case {
+            is_spent: true,
+            ticks_once: true,
+            before_edge: Some(3 * TIMEOUT / 2),
+            ..Case::new(gateways, TIMEOUT, 1, "unit: minute, rpu: 1, algo: window")
+        },
         "leased end of a window" => Case {
             flood: 4,
             is_busy: true,
@@ -102,11 +112,15 @@ pub fn case(name: &str, gateways: usize) -> Case {
         "flood at one gateway" => Case { flood: 24, ..day(24, "window") },
         "leased window" => Case { flood: 12, is_busy: true, ..day(64, "window") },
         "far window" => Case::new(gateways, FAR, 8, "unit: day, rpu: 8, algo: window"),
+        "far window, two calls" => {
+            Case { calls: 2, ..Case::new(gateways, FAR, 8, "unit: day, rpu: 8, algo: window") }
+        }
         "far window, two workers" => {
             Case { workers: 2, ..Case::new(gateways, FAR, 8, "unit: day, rpu: 8, algo: window") }
         }
         "tight window, ask after" => after(2, "window"),
         "wide window, ask after" => after(8, "window"),
+        "tight bucket, ask after" => after(2, "token bucket"),
         "wide bucket, ask after" => after(8, "token bucket"),
         _ => panic!("no rule `{name}`"),
     }
@@ -125,11 +139,13 @@ impl Case {
             timeout,
             limit,
             workers: 1,
+            calls: 0,
             flood: 1,
             reserve: 1,
             used: &[],
             is_in_flight: false,
             before_edge: None,
+            is_spent: false,
             is_busy: false,
             refuses: false,
             reloads: false,

@@ -13,6 +13,9 @@ use kit::model::{CHECKS, REPORT};
 /// In place of a `retry-after`: only reservations are missing.
 const SOON: i64 = -2;
 
+/// The reply to a call that arrives after the next one in its place begins so.
+const NO_ANSWER: &[u8] = b"*0\r\n";
+
 /// A message that has not arrived.
 #[derive(Clone, Hash)]
 pub enum Way {
@@ -97,8 +100,8 @@ impl Network {
     }
 
     /// A call reaches Redis. Its reply is sent if the gateway still waits for it.
-    /// Returns the permits that remain if it has decided a request.
-    pub fn arrive(&mut self, index: usize, wall: Micros) -> Option<u64> {
+    /// Returns the permits that remain if it has decided a request, and whether the call has had an answer.
+    pub fn arrive(&mut self, index: usize, wall: Micros) -> (Option<u64>, bool) {
         let Message { call, owner, .. } = self.messages[index].clone();
         let reply: Rc<[u8]> = self.redis.answer(&call.body, wall).into();
         self.seen = hash((self.seen, call.hash, wall));
@@ -112,12 +115,20 @@ impl Network {
                 (decided, self.left, self.is_soon) = (Some(left), left, is_soon);
             }
         }
+        let is_answered = self.account(&call).is_some_and(|account| account.is_answered);
+        let has_answer = is_answered || !reply.starts_with(NO_ANSWER);
         self.had.push((call, wall));
         match owner {
             Some(_) => self.messages[index].way = Way::Back(reply),
             None => _ = self.messages.remove(index),
         }
-        decided
+        (decided, has_answer)
+    }
+
+    /// All permits that Redis has granted since an instant of the wall clock.
+    pub fn all_granted_since(&self, wall: Micros) -> u64 {
+        let later = self.accounts.values().filter(|it| it.at >= wall);
+        later.map(|account| account.granted).sum()
     }
 
     /// All permits that Redis has granted.

@@ -167,11 +167,19 @@ impl World<'_> {
             (0..lives).for_each(|number| world.end(number, case.reserve));
             world.pass(world.mono() + 2 * SOON, true);
         }
+        for _ in 0..if case.is_spent { case.limit } else { 0 } {
+            world.ask(0, "caller");
+            world.pass(world.mono() + SOON, true);
+        }
         world.requests.clear();
         world.network.forget();
         for _ in 0..if case.is_busy { BUSY } else { 0 } {
             world.ask(0, "caller");
             world.pass(world.mono() + OFTEN, true);
+        }
+        for _ in 0..case.calls {
+            world.ask(0, "caller");
+            world.pass(world.mono() + PAUSES[0] + SOON, false);
         }
         if case.workers > 1 {
             // The first worker waits for a reply, and then for its turn to ask again. There it stands still.
@@ -267,8 +275,12 @@ impl World<'_> {
         // With messages under way, these are late.
         let now = self.mono();
         if left.waits > 0 && self.case.is_far() {
-            let is_one = self.case.workers == 1;
-            let pause = if is_one { PAUSES[PAUSES.len() - left.waits] } else { OUTAGE };
+            let is_one = self.case.workers == 1 && self.case.calls == 0;
+            let pause = match is_one {
+                true => PAUSES[PAUSES.len() - left.waits],
+                false if self.case.calls > 0 => PAUSES[0],
+                false => OUTAGE,
+            };
             // At first other calls are made beside those that are pending.
             let serves = !is_one || left.waits < PAUSES.len();
             events.push(Event::Wait(now + pause + SOON, serves));
@@ -488,7 +500,12 @@ impl World<'_> {
         let Message { owner, call, way, sent, .. } = self.network.messages[index].clone();
         match (way, owner) {
             (Way::There, owner) => {
-                let left = self.network.arrive(index, self.now.get().wall);
+                let (left, has_answer) = self.network.arrive(index, self.now.get().wall);
+                // Nobody waits for a copy, which may come after the next call.
+                assert!(
+                    has_answer || owner.is_none(),
+                    "a gateway waits for a call without an answer"
+                );
                 if let (Some(left), Some((life, _))) = (left, owner) {
                     self.check_arrears(life, sent, left);
                 }
@@ -677,7 +694,17 @@ impl World<'_> {
                 "a request waits for {waited}"
             );
         }
-        if self.case.before_edge.is_some() || !self.is_calm {
+        if !self.is_calm {
+            return;
+        }
+        if let Some(before) = self.case.before_edge {
+            // In the next window no refusal of the last one holds.
+            let later = self.requests.iter().filter(|it| it.arrived >= NOON.mono + before);
+            let is_refused = later.clone().any(|it| it.passes == Some(false));
+            let undecided = later.filter(|it| it.passes.is_none()).count() as u64;
+            let granted = self.network.all_granted_since(NOON.wall + MINUTE);
+            let is_full = granted + undecided >= limit;
+            assert!(!is_refused || is_full || self.case.is_busy, "a request was refused that fits");
             return;
         }
         let admitted = self.admitted();
