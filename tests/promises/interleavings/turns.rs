@@ -85,7 +85,8 @@ pub fn cases() -> Vec<Case> {
                 .into(),
             used: &[],
         },
-        Case { requests: vec![twice, apart], policy: crossed.clone(), used: &[] },
+        Case { requests: vec![twice], policy: crossed.clone(), used: &[] },
+        Case { requests: vec![apart], policy: crossed.clone(), used: &[] },
         Case { requests: vec![crossing, opposite], policy: crossed, used: &[] },
     ]
 }
