@@ -46,7 +46,7 @@ pub(crate) struct Check {
     pub(crate) marks: bool,
     /// The check by the rule's store.
     pub(crate) reservation: Reservation,
-    /// Whether an authority is asked whether the caller is banned, or was to be.
+    /// Whether the rule has an authority that knows whether the caller is banned.
     pub(crate) is_ban_asked: bool,
 }
 

@@ -75,8 +75,8 @@ struct Parameters {
     leases: bool,
     /// The maximum cost of an admitted request.
     most: u64,
-    /// Permits that can be spent soon: the maximum cost, or what a faster bucket refills in a sixth of a
-    /// second.
+    /// Permits that can be spent soon: the maximum cost; in a bucket at least those that refill in a sixth
+    /// of a second.
     soon: u64,
     /// The longest time in which a permit can be spent.
     window: Micros,

@@ -34,7 +34,7 @@ const REQUESTS: u64 = 10;
 /// The least requests of a busy caller within a certain time.
 const LEAST: u64 = 4;
 
-/// Requests beyond the expected ones in a block: one for each such time of its window, and at most `SPARE`.
+/// Requests beyond the expected ones in a block: one for each `SPARED` ticks of its window, at most `SPARE`.
 const SPARED: Micros = SECOND / 2;
 const SPARE: u64 = 6;
 
@@ -83,7 +83,7 @@ impl Pace {
         let notice = trip.saturating_mul(2).min(LONGEST);
         let least = notice.max(AHEAD);
         let longest = LONGEST.min(window).max(least);
-        // What a short window leaves is lost, and a bucket refills without a question.
+        // Permits that are unspent at the end of a window are lost. A bucket has no window.
         let spare = if window < Micros::MAX { window / SPARED } else { 0 };
         let ahead = (least, longest);
         Pace {
@@ -409,8 +409,8 @@ impl Lease {
         is_due && is_slow && wants && !self.is_asking(now)
     }
 
-    /// Until when a worker looks whether the next block is due, from `early` ticks before. Gateways whose
-    /// window ends at the same time do not ask at the same time.
+    /// Until when a worker looks whether the next block is due, from `early` ticks before. In a new window,
+    /// which begins in all gateways at once, each waits for its own time.
     pub fn continues_until(&self, early: Micros, now: Now) -> Micros {
         match (self.pause, self.refusal.until) {
             (0, 0) => self.ends.mono,

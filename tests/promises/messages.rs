@@ -48,10 +48,10 @@ const LEASED: Sizes<'_> =
 /// Of calls that are late while others fail.
 const FAR: Sizes<'_> = [&[[1, 2, 2, 1, 0, 0]], &[]];
 
-/// Of a call beside two that are pending.
+/// Of a call while two are pending.
 const BESIDE_CALLS: Sizes<'_> = [&[], &[[1, 1, 1, 0, 0, 0]]];
 
-/// Of a refusal whose reply is late, near the end of a window.
+/// Of a late reply that refuses, near the end of a window.
 const REFUSED_AT_END: Sizes<'_> = [&[[1, 2, 2, 1, 0, 0]], &[]];
 
 /// Of a worker that stands still while another one loses Redis.

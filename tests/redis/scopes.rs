@@ -1,5 +1,5 @@
-//! Rules of each scope, alone and beside others, by the whole module and a real Redis: all that a client and an operator are told
-//! is what the oracle requires, and a request is charged to all of its rules or to none.
+//! Rules of each scope, alone and in pairs, by the whole module and a real Redis: all answers to clients and operators
+//! are those of the oracle, and a request is charged to all of its rules or to none.
 //!
 //! `DIANA_DEPTH` is the number of events.
 
@@ -69,7 +69,7 @@ struct Case {
     is_banned: bool,
     /// Plans of the accounts.
     plans: &'static [&'static str],
-    /// The time between events at least. Then all have been told of the one before.
+    /// The time between events at least. Then all gateways know the one before.
     pace: Micros,
 }
 
@@ -487,7 +487,7 @@ impl<'c> World<'c> {
         self.place.scopes[0] != self.place.scopes[1]
     }
 
-    /// Whether Redis is told later than a request is decided, or ends, or another rule has decided.
+    /// Whether Redis learns later than a request is decided, or ends, or another rule has decided.
     fn is_late(&self) -> bool {
         let asks_after = self.case.rules[0].contains("after");
         !self.case.used.is_empty() || asks_after || self.is_mixed() || self.place.parts > 1
@@ -645,7 +645,7 @@ impl<'c> World<'c> {
         {
             assert_eq!(outcome, Some(StreamOutcome::Refused), "banned for {left}");
             let (told, wait) = self.told(worker, stream);
-            // A gateway is told of another one's ban by a reply, and may refuse a request without one.
+            // A gateway learns of another one's ban by a reply, and may refuse a request without one.
             if told.starts_with("refused") && self.place.gateways > 1 {
                 assert!(
                     self.books.iter().any(|book| book.turn(caller, plan, now).is_none()),
@@ -729,7 +729,7 @@ impl<'c> World<'c> {
         (state, ticks)
     }
 
-    /// The state of a refused request, its headers, and what it leads to.
+    /// The state of a refused request, its headers, and whether it bans its caller.
     fn refused(
         &mut self,
         (worker, stream): (usize, u32),
@@ -824,7 +824,7 @@ impl<'c> World<'c> {
         self.has_ordered = true;
     }
 
-    /// Operators are told what was charged.
+    /// Operators see the charged permits.
     fn close(mut self) {
         for (number, caller) in [(0, 0), (0, 1), (1, 0)] {
             let name = if number == 0 {
