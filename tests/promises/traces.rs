@@ -6,6 +6,7 @@
 pub mod case;
 mod expiry;
 mod full;
+mod parts;
 mod several;
 pub mod world;
 
@@ -94,4 +95,10 @@ fn under_two_rules() {
         several::world(&pairs[choices.pick(pairs.len())], events, choices);
     });
     println!("tried: {worlds} traces, two rules");
+}
+
+#[test]
+fn parts_of_a_block() {
+    let Tried { worlds, .. } = try_all(1..=depth() + 2, parts::world);
+    println!("tried: {worlds} traces, parts of a block");
 }
