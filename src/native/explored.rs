@@ -1,6 +1,7 @@
 //! The clock, the threads and the calls of a module, in tests that have several, or try every order of events.
 
 use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{MutexGuard, PoisonError};
 
@@ -65,6 +66,13 @@ pub fn data(module: &'static Module) -> impl SharedData {
 /// Runs a wake-up of the thread for timers.
 pub fn fire(module: &Module) {
     timers::fire(module);
+}
+
+/// A worker panics, without a line in the log.
+pub fn fail(module: &Module, worker: usize) {
+    let Some(cell) = module.cells().get(worker) else { return };
+    _ = catch_unwind(AssertUnwindSafe(|| cell.enter(|_| resume_unwind(Box::new(())))));
+    module.recover("explored");
 }
 
 fn kept(module: &Module) -> MutexGuard<'_, Option<Vec<KeptCall>>> {

@@ -47,6 +47,8 @@ enum Act {
     Wait,
     /// Envoy's main thread replaces the configuration, with the same rule.
     Update,
+    /// A worker panics. Its requests wait no longer.
+    Fail(usize),
 }
 
 struct Request {
@@ -65,6 +67,8 @@ struct World {
     are_joined: bool,
     waits: usize,
     updates: usize,
+    failures: usize,
+    /// Whether a client has left or a worker has panicked, so that requests may go earlier.
     has_left: bool,
 }
 
@@ -123,7 +127,7 @@ fn try_orders(gateway: &'static Gateway) -> u64 {
     let Tried { worlds, .. } = try_all(1..=2 * depth() + 2, |acts, choices| {
         hours.set(hours.get() + 1);
         // Worlds of more kinds are smaller.
-        let kinds = if acts > 2 * depth() { 3 } else { 4 };
+        let kinds = 5 - (acts + 1).saturating_sub(2 * depth()).min(2);
         let mut world = World::new(gateway, hours.get() * HOUR, choices.pick(kinds));
         (0..acts).for_each(|_| world.act(choices));
         world.close();
@@ -136,7 +140,7 @@ impl World {
     fn new(gateway: &'static Gateway, now: u64, kind: usize) -> World {
         let (queues, requests) = Default::default();
         let (is_hasty, are_joined) = (kind == 1, kind == 2);
-        let (waits, updates) = (WAITS, usize::from(kind == 3));
+        let (waits, updates, failures) = (WAITS, usize::from(kind == 3), usize::from(kind == 4));
         let mut world = World {
             gateway,
             now,
@@ -146,9 +150,12 @@ impl World {
             are_joined,
             waits,
             updates,
+            failures,
             has_left: are_joined,
         };
         world.pass(0);
+        // Numbers of streams that would begin again do so now, too.
+        (0..WORKERS).filter(|_| failures > 0).for_each(|it| explored::fail(world.module(), it));
         while world.is_due() {
             explored::fire(world.module());
         }
@@ -184,6 +191,7 @@ impl World {
         acts.extend((0..WORKERS).filter(|worker| self.has_event(*worker)).map(Act::Event));
         acts.extend((self.waits > 0).then_some(Act::Wait));
         acts.extend((self.updates > 0).then_some(Act::Update));
+        acts.extend((0..workers).filter(|_| self.failures > 0).map(Act::Fail));
         let open = (0..self.requests.len()).filter(|number| self.is_open(*number));
         acts.extend(open.map(Act::Leave));
         if acts.is_empty() {
@@ -194,6 +202,10 @@ impl World {
             Act::Leave(number) => {
                 self.has_left = true;
                 stream::end(self.requests[number].stream);
+            }
+            Act::Fail(worker) => {
+                (self.failures, self.has_left) = (self.failures - 1, true);
+                explored::fail(self.module(), worker);
             }
             Act::Fire => explored::fire(self.module()),
             Act::Event(worker) => self.run_event(worker),
