@@ -63,7 +63,8 @@ const AFTER: Sizes<'_> = [
     &[[2, 3, 2, 0, 0, 0], [2, 2, 2, 1, 0, 0], [2, 2, 1, 0, 1, 0], [3, 3, 1, 0, 0, 0]],
 ];
 
-const AFTER_IN_BUCKET: Sizes<'_> = [&[[1, 3, 1, 0, 0, 0]], &[]];
+/// Of one gateway, whose report lacks what came since.
+const AFTER_ALONE: Sizes<'_> = [&[[1, 3, 1, 0, 0, 0]], &[]];
 
 /// Of settlements that wait while others are sent, and of their share.
 const WAITING: Sizes<'_> = [&[[1, 2, 0, 0, 0, 1]], &[]];
@@ -162,7 +163,8 @@ fn of_a_worker_that_stands_still() {
 #[test]
 fn of_reports() {
     hold("tight window, ask after", AFTER);
-    hold("tight bucket, ask after", AFTER_IN_BUCKET);
+    hold("tight bucket, ask after", AFTER_ALONE);
+    hold("tight sliding window, ask after", AFTER_ALONE);
     hold("wide window, ask after", AFTER);
     hold("wide bucket, ask after", AFTER);
 }

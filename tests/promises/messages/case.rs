@@ -120,6 +120,7 @@ pub fn case(name: &str, gateways: usize) -> Case {
         }
         "tight window, ask after" => after(2, "window"),
         "wide window, ask after" => after(8, "window"),
+        "tight sliding window, ask after" => after(2, "sliding window"),
         "tight bucket, ask after" => after(2, "token bucket"),
         "wide bucket, ask after" => after(8, "token bucket"),
         _ => panic!("no rule `{name}`"),
