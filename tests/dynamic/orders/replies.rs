@@ -1,5 +1,6 @@
 //! Every order in which the thread for calls, or Envoy's main thread, delivers replies to a worker whose requests wait for them: each is processed as soon
-//! as the worker runs, also if others came before, and a request that another rule then holds goes on at its turn.
+//! as the worker runs, also if others came before, and decides the requests of its call; a request that another rule then holds goes on at its
+//! turn.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ const WAYS: [&str; 2] = ["pipe: '@replies', ", ""];
 const RULES: &str = "namespace: replies
 actors: {account: [{header: x-account}]}
 redis: {cluster: redis, WAY timeout: 1s}
-limits: [{Url: /fleet, rules: [{name: counted, actor: account, unit: day, rpu: 9, algo: W, scope: global},
+limits: [{Url: /fleet, rules: [{name: counted, actor: account, unit: day, rpu: 9, cost: 5, algo: W, scope: global},
 {name: held, actor: all, unit: second, rpu: 500, algo: LB, scope: gateway}]}]";
 
 /// After which a second call is made while the first one is pending.
@@ -49,13 +50,28 @@ enum Act {
     Leave(usize),
 }
 
+/// The requests of a world: of two callers, or of one that has permits for one of them, by one worker or two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Apart,
+    Together,
+    OfTwoWorkers,
+}
+
+const KINDS: [Kind; 3] = [Kind::Apart, Kind::Together, Kind::OfTwoWorkers];
+
 struct World<'r> {
     gateway: &'static Gateway,
     redis: &'r RefCell<Redis>,
     now: u64,
     queue: Arc<Queue>,
+    kind: Kind,
     requests: Vec<*mut Stream>,
+    /// The requests of the calls that are pending, and the one that Redis has decided first.
+    asked: Vec<usize>,
+    first: Option<usize>,
     failures: usize,
+    has_left: bool,
 }
 
 #[test]
@@ -70,16 +86,19 @@ fn try_replies(gateway: &'static Gateway) -> u64 {
     let (hours, redis) = (Cell::new(2), RefCell::new(Redis::default()));
     gateway.kept.lock().unwrap().get_or_insert_default();
     // The worker gets the secret of the fleet.
-    World::new(gateway, HOUR, &redis).begin_and_close();
+    World::new(gateway, HOUR, &redis, Kind::Apart).begin_and_close();
     let Tried { worlds, .. } = try_all(1..=8, |acts, choices| {
         hours.set(hours.get() + 1);
-        let mut world = World::new(gateway, hours.get() * HOUR, &redis);
+        // Worlds of more kinds are smaller.
+        let kind = KINDS[choices.pick(if acts > 5 { 1 } else { KINDS.len() })];
+        let mut world = World::new(gateway, hours.get() * HOUR, &redis, kind);
         world.rest();
         for (calls, pause) in [(1, TICK), (2, PAUSE)] {
             world.begin();
             world.pass(pause);
             world.work();
             assert_eq!(world.calls(), calls, "calls that are pending");
+            world.asked.push(calls - 1);
         }
         (0..acts).for_each(|_| world.act(choices));
         world.close();
@@ -88,9 +107,16 @@ fn try_replies(gateway: &'static Gateway) -> u64 {
 }
 
 impl<'r> World<'r> {
-    fn new(gateway: &'static Gateway, now: u64, redis: &'r RefCell<Redis>) -> World<'r> {
-        let (queue, requests) = Default::default();
-        let mut world = World { gateway, redis, now, queue, requests, failures: 1 };
+    fn new(
+        gateway: &'static Gateway,
+        now: u64,
+        redis: &'r RefCell<Redis>,
+        kind: Kind,
+    ) -> World<'r> {
+        let (queue, requests, asked) = Default::default();
+        let (first, failures, has_left) = (None, 1, false);
+        let mut world =
+            World { gateway, redis, now, queue, kind, requests, asked, first, failures, has_left };
         world.pass(0);
         world.finish();
         world
@@ -119,12 +145,13 @@ impl<'r> World<'r> {
         let mut stream = Stream::new(
             self.gateway,
             number,
-            0,
+            if self.kind == Kind::OfTwoWorkers { number as usize } else { 0 },
             "/fleet",
             self.queue.clone(),
             &mut Rng::with_seed(1),
         );
-        let account = format!("{}-{number}", self.now);
+        let caller = if self.kind == Kind::Apart { number } else { 0 };
+        let account = format!("{}-{caller}", self.now / HOUR);
         stream.request.retain(|(name, _)| name.starts_with(b":"));
         stream.request.push((b"x-account".to_vec(), account.into_bytes()));
         stream.is_hasty = false;
@@ -173,7 +200,10 @@ impl<'r> World<'r> {
             }
             Act::Main => self.gateway.run_events(),
             Act::Fire => explored::fire(self.module()),
-            Act::Leave(number) => stream::end(self.requests[number]),
+            Act::Leave(number) => {
+                self.has_left = true;
+                stream::end(self.requests[number]);
+            }
         }
     }
 
@@ -187,7 +217,11 @@ impl<'r> World<'r> {
         self.gateway.kept.lock().unwrap().as_ref().map_or(0, Vec::len)
     }
 
-    fn reply(&self, number: usize) {
+    fn reply(&mut self, number: usize) {
+        if number < self.asked.len() {
+            let asked = self.asked.remove(number);
+            self.first.get_or_insert(asked);
+        }
         let answer = |body: &[u8]| self.redis.borrow_mut().answer(body, NOON);
         match explored::calls(self.module()) {
             0 => self.end_kept(number, |body| (Some("200"), answer(body))),
@@ -238,6 +272,12 @@ impl<'r> World<'r> {
         self.finish();
         for number in 0..self.requests.len() {
             assert!(!self.is_open(number), "request {number} has no reply");
+        }
+        if self.kind != Kind::Apart && self.failures > 0 && !self.has_left {
+            // SAFETY: as in `is_open`.
+            let passes = |it: &*mut Stream| unsafe { (**it).outcome == Outcome::Passed };
+            let passed = self.requests.iter().position(passes);
+            assert_eq!(passed, self.first, "the request that Redis admits");
         }
         for stream in self.requests {
             stream::end(stream);
