@@ -71,6 +71,9 @@ const WAITING: Sizes<'_> = [&[[1, 2, 0, 0, 0, 1]], &[]];
 const SETTLED: Sizes<'_> = [&[[1, 2, 0, 0, 0, 1]], &[]];
 const RELOADED: Sizes<'_> = [&[[1, 1, 0, 2, 1, 0]], &[]];
 
+/// Of requests under another rule, too.
+const MIXED: Sizes<'_> = [&[[1, 2, 0, 1, 0, 0], [1, 2, 0, 0, 0, 1]], &[[1, 2, 1, 1, 0, 0]]];
+
 /// Of a flood that makes its caller busy.
 const FLOOD: Sizes<'_> = [&[[1, 2, 0, 0, 0, 0]], &[[1, 2, 1, 1, 0, 0]]];
 
@@ -106,6 +109,14 @@ fn of_a_window_with_room() {
     hold("wide window", PLAIN);
     hold("wide window", CHANGED);
     hold("wide window, calls refused", REFUSED);
+}
+
+#[test]
+fn of_a_window_beside_another_rule() {
+    hold("wide window, beside a local rule", MIXED);
+    hold("wide window, beside another rule", MIXED);
+    hold("tight window, beside a local rule", MIXED);
+    hold("tight window, beside another rule", MIXED);
 }
 
 #[test]

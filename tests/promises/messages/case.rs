@@ -23,6 +23,8 @@ pub struct Case {
     pub is_in_flight: bool,
     /// How long before the end of a minute the world begins, if that is near.
     pub before_edge: Option<Micros>,
+    /// Permits of another rule that each gateway has by itself, for all callers. Zero without one.
+    pub beside: u64,
     /// Whether all permits have been used before.
     pub is_spent: bool,
     /// Whether a gateway leases permits of the caller.
@@ -73,11 +75,21 @@ pub fn case(name: &str, gateways: usize) -> Case {
         let rule = format!("unit: day, rpu: {limit}, algo: {algo}, ask: after");
         Case { asks_after: true, ..Case::new(gateways, 2 * TIMEOUT, limit, &rule) }
     };
+    let beside = |limit, beside: u64, scope: &str| {
+        let more = format!("actor: all, unit: day, rpu: {beside}, algo: window, scope: {scope}");
+        let rule =
+            format!("unit: day, rpu: {limit}, algo: window, scope: global}}, {{name: b, {more}");
+        Case { beside, ticks_once: true, ..Case::with(gateways, TIMEOUT, limit, &rule) }
+    };
     let settled = "window, cost: {response: {header: x-used}, reserve: 1, max: 2}";
     match name {
         "tight window" => day(2, "window"),
         "wide window" => day(8, "window"),
         "wide window, calls refused" => Case { refuses: true, ..day(8, "window") },
+        "wide window, beside a local rule" => beside(8, 2, "local"),
+        "wide window, beside another rule" => beside(8, 2, "gateway"),
+        "tight window, beside a local rule" => beside(1, 4, "local"),
+        "tight window, beside another rule" => beside(1, 4, "gateway"),
         "wide sliding window" => day(8, "sliding window"),
         "tight bucket" => day(2, "token bucket"),
         "wide bucket" => day(8, "token bucket"),
@@ -129,10 +141,14 @@ pub fn case(name: &str, gateways: usize) -> Case {
 
 impl Case {
     fn new(gateways: usize, timeout: Micros, limit: u64, rule: &str) -> Case {
+        Case::with(gateways, timeout, limit, &format!("{rule}, scope: global"))
+    }
+
+    fn with(gateways: usize, timeout: Micros, limit: u64, rule: &str) -> Case {
         let text = format!(
             "namespace: fleet\nkeys: 16\n\
              redis: {{cluster: redis, timeout: {}ms, gateways: {gateways}}}\n\
-             limits: [{{Url: /, rules: [{{name: r, actor: account, {rule}, scope: global}}]}}]",
+             limits: [{{Url: /, rules: [{{name: r, actor: account, {rule}}}]}}]",
             timeout / 1000
         );
         Case {
@@ -146,6 +162,7 @@ impl Case {
             used: &[],
             is_in_flight: false,
             before_edge: None,
+            beside: 0,
             is_spent: false,
             is_busy: false,
             refuses: false,
@@ -166,9 +183,9 @@ impl Case {
         self.timeout >= FAR
     }
 
-    /// Whether all that is admitted is charged at once, and for a day.
+    /// Whether all that Redis grants is charged at once, and for a day.
     pub fn is_exact(&self) -> bool {
-        self.is_plain() && self.used.is_empty() && !self.is_busy
+        self.is_plain() && self.used.is_empty() && !self.is_busy && self.beside == 0
     }
 
     /// Whether each request is decided by Redis, or by the share of its gateway.

@@ -558,11 +558,12 @@ impl World<'_> {
                 let Some(gateway) = &mut it.gateway else { continue };
                 for call in gateway.take_calls() {
                     is_done = false;
+                    let times = (now, call.timeout);
+                    self.network.send((life, call.token), call.body, times, gateway.seen);
                     if it.is_cut {
+                        // Returns are sent once.
+                        self.network.messages.pop();
                         gateway.answer(call.token, 503, b"");
-                    } else {
-                        let times = (now, call.timeout);
-                        self.network.send((life, call.token), call.body, times, gateway.seen);
                     }
                 }
             }
@@ -711,13 +712,40 @@ impl World<'_> {
         assert!(admitted <= limit + self.over(), "{admitted} permits");
         // While no message is lost.
         let undecided = self.requests.iter().filter(|it| it.passes.is_none()).count() as u64;
-        let is_refused = self.requests.iter().any(|it| it.passes == Some(false));
+        let is_refused = self.requests.iter().any(|it| {
+            it.passes == Some(false) && self.left_beside(it.life).is_none_or(|left| left > 0)
+        });
         let is_full = admitted + undecided * self.case.reserve >= limit;
         assert!(
             // While permits are leased, a refusal is not final.
             !is_refused || is_full || self.case.is_in_flight || self.case.is_busy,
             "a request was refused that fits"
         );
+    }
+
+    /// Permits that a gateway has left of the other rule: each request that passes has one, and none that is refused.
+    fn left_beside(&self, life: usize) -> Option<u64> {
+        let passed = self.requests.iter().filter(|it| it.life == life && it.passes == Some(true));
+        // Its first request had one, too.
+        let passed = 1 + passed.count() as u64;
+        assert!(self.case.beside == 0 || passed <= self.case.beside, "{passed} by the other rule");
+        self.case.beside.checked_sub(passed)
+    }
+
+    /// Another caller gets all that is left of the other rule.
+    fn end_beside(&mut self) {
+        // The other laws are about one caller.
+        self.is_calm = false;
+        let lives = if self.case.beside > 0 { self.left.gateways } else { 0 };
+        for life in 0..lives {
+            let (left, before) = (self.left_beside(life).unwrap_or(0), self.requests.len());
+            for number in 0..=left {
+                self.ask(life, &format!("probe {number}"));
+                self.pass(self.mono() + 2 * SOON, true);
+            }
+            let passed = self.requests[before..].iter().filter(|it| it.passes == Some(true));
+            assert_eq!(passed.count() as u64, left, "left of the other rule");
+        }
     }
 
     /// All messages arrive, the fleet becomes quiet, and Redis reports its charges.
@@ -750,6 +778,7 @@ impl World<'_> {
         let is_left = |request: &Request| request.passes.is_none() && self.runs(request.life);
         assert!(!self.requests.iter().any(is_left), "a request is never decided");
         self.end_laws();
+        self.end_beside();
         let requests = self.requests.iter().map(|it| (it.life, it.arrived, it.passes, it.used));
         format!("{:?}, {} lost", requests.collect::<Vec<_>>(), self.network.lost())
     }
@@ -787,7 +816,12 @@ impl World<'_> {
         }
         let before = self.requests.len();
         // One worker of each gateway: another one may have to wait for its lease.
-        let probing = (0..self.lives.len()).step_by(self.case.workers);
+        let mut probing = (0..self.lives.len()).step_by(self.case.workers);
+        if self.case.beside > 0 {
+            // The others have nothing left of the other rule.
+            self.begin();
+            probing = (self.lives.len() - 1..self.lives.len()).step_by(1);
+        }
         let living: Vec<usize> = probing.filter(|life| self.runs(*life)).collect();
         for life in &living {
             self.ask(*life, "caller");
@@ -808,9 +842,13 @@ impl World<'_> {
             let is_unknown = |it: &&Request| it.is_unknown && !it.by_reply;
             let unknown = self.requests[..before].iter().filter(is_unknown);
             let unsent = unsent + unknown.map(|it| self.permits(it)).sum::<u64>();
+            // Arrears wait for the next question, and the other rule lets none pass.
+            let by_share = self.requests[..before].iter().filter(|it| !it.by_reply);
+            let by_share = by_share.map(|it| self.permits(it)).sum::<u64>();
+            let owed = if self.case.beside > 0 { by_share } else { 0 };
             // A Redis that loses data loses charges and settlements.
             let all = match self.losses {
-                0 => reported.saturating_sub(unsent)..=reported + unsent,
+                0 => reported.saturating_sub(unsent + owed)..=reported + unsent,
                 _ => {
                     0..=self.requests.iter().filter(|it| it.passes == Some(true)).count() as u64
                         * most
