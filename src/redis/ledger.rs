@@ -183,7 +183,7 @@ impl Ledgers {
     }
 
     /// Drops all charges, because the hashes of callers have changed.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.forget();
         let next = |ledger: &Ledger| (ledger.shard, ledger.number + 1);
         let own = self.shards.iter().filter(|ledger| ledger.sender == self.sender);

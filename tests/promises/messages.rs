@@ -4,6 +4,7 @@
 //! `DIANA_DEPTH` chooses the largest worlds: few events up to 3, with more than one failure from 5 on.
 
 mod case;
+mod ledgers;
 pub mod network;
 mod world;
 
@@ -178,6 +179,12 @@ fn of_reports() {
     hold("tight sliding window, ask after", AFTER_ALONE);
     hold("wide window, ask after", AFTER);
     hold("wide bucket, ask after", AFTER);
+}
+
+#[test]
+fn of_a_ledger() {
+    let Tried { worlds, .. } = try_all(1..=2 * depth() + 1, ledgers::world);
+    println!("tried: {worlds} traces, settlements of a worker");
 }
 
 /// The acts of a gateway depend on its past events, and the replies of Redis on its past calls. So equal
