@@ -65,7 +65,9 @@ fn without_room() {
     for place in [Place::Worker, Place::Slots, Place::Process] {
         let (cases, keys) = (full_cases(place), pair(place));
         let Tried { worlds, .. } = try_all(1..=depth() + 1, |events, choices| {
-            let mut full = Full::new(&cases[choices.pick(cases.len())], place, keys);
+            let case = &cases[choices.pick(cases.len())];
+            let clears = place == Place::Slots && choices.pick(2) == 1;
+            let mut full = Full::new(case, place, keys, clears);
             (0..events).for_each(|_| full.step(choices));
         });
         println!("tried: {worlds} traces, {place:?} without room");

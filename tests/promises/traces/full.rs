@@ -8,6 +8,7 @@ use diana_policy::decision::{Decision, Retry};
 use diana_policy::key::Key;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::{DAY, Micros, Now, SECOND};
+use diana_store::reclaimer::SlotReclaimer;
 use diana_store::tables::Tables;
 use diana_store::{CounterSpec, Reservation};
 use kit::choices::Choices;
@@ -70,6 +71,10 @@ pub struct Full<'c> {
     /// Whether a worker may remember a refusal from before a charge came back.
     may_be_old: bool,
     events: usize,
+    /// Another worker, without this rule, clears its values that are over before each event.
+    clears: bool,
+    data: Rc<FakeSharedData>,
+    fingerprint: u64,
 }
 
 /// Callers with the same bucket, in tables and in shared data.
@@ -84,7 +89,7 @@ pub fn pair(place: Place) -> [Key; 2] {
 }
 
 impl Full<'_> {
-    pub fn new(case: &Case, place: Place, keys: [Key; 2]) -> Full<'_> {
+    pub fn new(case: &Case, place: Place, keys: [Key; 2], clears: bool) -> Full<'_> {
         let (data, mut tables) =
             (Rc::<FakeSharedData>::default(), [(); 2].map(|()| Tables::default()));
         let spec = CounterSpec { keys: 1, fingerprint: new_rule(), ..case.specs[0].clone() };
@@ -92,9 +97,22 @@ impl Full<'_> {
         let open = |tables| open(place, &spec, "promises", (&data, tables), FAR);
         let stores = tables.map(open).collect();
         let pair = Pair { keys, alone: Default::default(), both: History::default() };
-        let (now, other) = (case.start, History::default());
+        let (now, other, fingerprint) = (case.start, History::default(), spec.fingerprint);
         let (latest, may_be_old, events) = (None, false, 0);
-        let mut full = Full { case, place, stores, now, pair, other, latest, may_be_old, events };
+        let mut full = Full {
+            case,
+            place,
+            stores,
+            now,
+            pair,
+            other,
+            latest,
+            may_be_old,
+            events,
+            clears,
+            data,
+            fingerprint,
+        };
         // There is room for twice as many as a slot is made for.
         let others = if place == Place::Slots { 32 } else { 1 };
         for other in 1..=others {
@@ -108,6 +126,9 @@ impl Full<'_> {
 
     /// The next event.
     pub fn step(&mut self, choices: &mut Choices) {
+        if self.clears {
+            self.clear();
+        }
         let Full { case, ref pair, ref other, now, .. } = *self;
         let mut events = Vec::new();
         // At first the callers are equal.
@@ -166,6 +187,13 @@ impl Full<'_> {
                 }
             }
         }
+    }
+
+    /// As if the rule had been removed long ago.
+    fn clear(&self) {
+        let (data, algorithm) = (self.data.clone(), self.case.specs[0].algorithm.clone());
+        let namespace = "promises".into();
+        SlotReclaimer::of_callers(namespace, data, self.fingerprint, algorithm, 0).work(self.now);
     }
 
     fn cancel(&mut self) {
