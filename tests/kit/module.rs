@@ -90,8 +90,14 @@ impl Gateway {
 
     /// A request of an account comes. Returns the number of its stream.
     pub fn request(&mut self, account: &str) -> u32 {
-        self.see(account);
-        self.begin(FakeRequest::get("/").header("x-account-id", account))
+        self.request_under(account, "")
+    }
+
+    /// The same, under a plan.
+    pub fn request_under(&mut self, account: &str, plan: &str) -> u32 {
+        self.see((account, plan));
+        let request = FakeRequest::get("/").header("x-account-id", account);
+        self.begin(if plan.is_empty() { request } else { request.header("x-plan", plan) })
     }
 
     /// A request comes. Returns the number of its stream.

@@ -46,6 +46,9 @@ const ENDING: Sizes<'_> = [
 const LEASED: Sizes<'_> =
     [&[[2, 2, 0, 0, 0, 1], [2, 1, 0, 1, 0, 0]], &[[2, 2, 0, 1, 0, 1], [2, 2, 1, 0, 0, 1]]];
 
+/// Of a caller whose plan changes while a gateway has permits of it.
+const PLANS: Sizes<'_> = [&[[1, 2, 0, 0, 0, 0]], &[]];
+
 /// Of calls that are late while others fail.
 const FAR: Sizes<'_> = [&[[1, 2, 2, 1, 0, 0]], &[]];
 
@@ -157,6 +160,7 @@ fn of_requests_in_flight() {
 #[test]
 fn of_leases() {
     hold("leased window", LEASED);
+    hold("leased window of two plans", PLANS);
     hold("flood at one gateway", FLOOD);
     hold("leased end of a window", LEASED_AT_END);
 }

@@ -27,6 +27,8 @@ pub struct Case {
     pub beside: u64,
     /// Whether all permits have been used before.
     pub is_spent: bool,
+    /// Whether the caller gets another plan, which allows as much.
+    pub has_plans: bool,
     /// Whether a gateway leases permits of the caller.
     pub is_busy: bool,
     /// Whether the host of a gateway that is cut off refuses calls, and those that it has made still have replies.
@@ -123,6 +125,13 @@ pub fn case(name: &str, gateways: usize) -> Case {
         },
         "flood at one gateway" => Case { flood: 24, ..day(24, "window") },
         "leased window" => Case { flood: 12, is_busy: true, ..day(64, "window") },
+        "leased window of two plans" => Case {
+            flood: 12,
+            is_busy: true,
+            has_plans: true,
+            ticks_once: true,
+            ..day(64, "window, plans: {by: [{header: x-plan}], of: {other: {rpu: 65}}}")
+        },
         "far window" => Case::new(gateways, FAR, 8, "unit: day, rpu: 8, algo: window"),
         "far window, two calls" => {
             Case { calls: 2, ..Case::new(gateways, FAR, 8, "unit: day, rpu: 8, algo: window") }
@@ -164,6 +173,7 @@ impl Case {
             before_edge: None,
             beside: 0,
             is_spent: false,
+            has_plans: false,
             is_busy: false,
             refuses: false,
             reloads: false,

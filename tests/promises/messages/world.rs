@@ -473,8 +473,10 @@ impl World<'_> {
 
     fn ask(&mut self, life: usize, account: &str) {
         let arrived = self.mono();
+        // One flood after another.
+        let has_other = self.case.has_plans && self.left.requests % 2 == 1;
         let Some(gateway) = self.running(life) else { return };
-        let stream = gateway.request(account);
+        let stream = gateway.request_under(account, if has_other { "other" } else { "" });
         let is_unknown = !self.lives[life].has_reply;
         let (passes, decided, by_reply, used) = Default::default();
         let request =
