@@ -85,6 +85,10 @@ impl Gateway {
     fn see(&mut self, what: impl Hash) {
         let mut hasher = DefaultHasher::new();
         (self.seen, self.host.now.get().mono, what).hash(&mut hasher);
+        if Rc::strong_count(&self.host.data) > 1 {
+            // Another worker may have changed it.
+            self.host.data.hash_all(&mut hasher);
+        }
         self.seen = hasher.finish();
     }
 

@@ -84,6 +84,10 @@ const FLOOD: Sizes<'_> = [&[[1, 2, 0, 0, 0, 0]], &[[1, 2, 1, 1, 0, 0]]];
 /// Of a caller whose permits a gateway leases near the end of a window.
 const LEASED_AT_END: Sizes<'_> = [&[[1, 2, 1, 1, 0, 0]], &[]];
 
+/// Of two workers of a gateway.
+const TWO: Sizes<'_> = [&[[1, 2, 0, 0, 0, 0]], &[[1, 1, 1, 1, 0, 0]]];
+const TWO_AFTER: Sizes<'_> = [&[[1, 3, 1, 0, 0, 0], [1, 2, 2, 1, 0, 0]], &[[1, 3, 2, 1, 0, 0]]];
+
 const LARGEST: &[[usize; 6]] = &[[2, 2, 1, 0, 0, 2], [2, 2, 2, 2, 1, 0], [3, 2, 1, 1, 1, 0]];
 
 /// Tries the worlds of a rule.
@@ -174,6 +178,15 @@ fn of_a_far_redis() {
 #[test]
 fn of_a_worker_that_stands_still() {
     hold("far window, two workers", BESIDE);
+}
+
+#[test]
+fn of_two_workers() {
+    hold("window, two workers", TWO);
+    hold("bucket, two workers", TWO);
+    hold("window, ask after, two workers", TWO_AFTER);
+    hold("bucket, ask after, two workers", TWO_AFTER);
+    hold("settled window, two workers", TWO);
 }
 
 #[test]

@@ -12,6 +12,8 @@ pub struct Case {
     pub limit: u64,
     /// Workers of each gateway.
     pub workers: usize,
+    /// Whether the first worker stands still at first.
+    pub stands_still: bool,
     /// Calls that are pending at first.
     pub calls: usize,
     /// Requests that come together.
@@ -136,9 +138,18 @@ pub fn case(name: &str, gateways: usize) -> Case {
         "far window, two calls" => {
             Case { calls: 2, ..Case::new(gateways, FAR, 8, "unit: day, rpu: 8, algo: window") }
         }
-        "far window, two workers" => {
-            Case { workers: 2, ..Case::new(gateways, FAR, 8, "unit: day, rpu: 8, algo: window") }
+        "far window, two workers" => Case {
+            workers: 2,
+            stands_still: true,
+            ..Case::new(gateways, FAR, 8, "unit: day, rpu: 8, algo: window")
+        },
+        "window, two workers" => Case { workers: 2, ..day(8, "window") },
+        "bucket, two workers" => Case { workers: 2, ..day(8, "token bucket") },
+        "settled window, two workers" => {
+            Case { used: &[0, 2], workers: 2, ticks_once: true, ..day(14, settled) }
         }
+        "window, ask after, two workers" => Case { workers: 2, ..after(2, "window") },
+        "bucket, ask after, two workers" => Case { workers: 2, ..after(2, "token bucket") },
         "tight window, ask after" => after(2, "window"),
         "wide window, ask after" => after(8, "window"),
         "tight sliding window, ask after" => after(2, "sliding window"),
@@ -165,6 +176,7 @@ impl Case {
             timeout,
             limit,
             workers: 1,
+            stands_still: false,
             calls: 0,
             flood: 1,
             reserve: 1,
