@@ -13,7 +13,7 @@ use kit::seed;
 use kit::server::Server;
 
 /// Microseconds until a key expires.
-fn time_left(server: &Server, key: &str) -> u64 {
+pub fn time_left(server: &Server, key: &str) -> u64 {
     server.command(&["PTTL", key]).parse::<u64>().unwrap() * 1000
 }
 

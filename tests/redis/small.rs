@@ -20,6 +20,7 @@ use kit::rules::{Rule, START, ban_pipeline, by, pipeline};
 use kit::server::{Server, spell};
 
 use super::bans::count;
+use super::expiry::time_left;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Act {
@@ -39,7 +40,7 @@ enum Act {
     Settle,
     Report,
     SettleAgain,
-    /// A gateway has admitted one more without Redis.
+    /// A gateway has admitted three more without Redis.
     Arrears,
     /// It has others by now.
     NextArrears,
@@ -83,8 +84,10 @@ const ACTS: [Act; 20] = [
 const IN_FLIGHT_ACTS: [Act; 6] =
     [Act::Ask(1, false), Act::Hold, Act::Free, Act::Beat, Act::Again, Act::Late];
 
-/// The time before a question: none, to another term, to another term of leases, and to another window.
-const WAITS: [Micros; 4] = [0, TERM, LONG, SECOND];
+/// The time before a question: none, to another term, to another term of leases, and to another window or slice.
+fn waits(quota: &Quota) -> [Micros; 4] {
+    [0, TERM, LONG, SECOND / quota.slices.map_or(1, u64::from)]
+}
 
 /// Slices of a ban.
 const SLICES: usize = 8;
@@ -152,7 +155,7 @@ impl Sender<'_> {
                         let since = arrears.since + 5;
                         *former = std::mem::replace(arrears, Arrears { total: 1, since });
                     }
-                    Act::Arrears => arrears.total += 1,
+                    Act::Arrears => arrears.total += 3,
                     _ => {}
                 }
                 let arrears = Some(*if act == Act::FormerArrears { former } else { arrears });
@@ -207,7 +210,7 @@ fn play(
     let mut answers = b"+OK\r\n".to_vec();
     let mut last = None;
     for step in 0..steps {
-        sender.now += if step == 0 { 0 } else { WAITS[choices.pick(WAITS.len())] };
+        sender.now += if step == 0 { 0 } else { waits(&rule.case.quota)[choices.pick(4)] };
         let act = all[choices.pick(all.len())];
         acts.push(act);
         let mut calls = Vec::new();
@@ -312,7 +315,7 @@ fn of_bans() {
         within: 7 * SECOND,
         period: 3 * SECOND,
         max: 6 * SECOND,
-        halve_after: 4 * SECOND,
+        halve_after: 6 * SECOND,
         is_shadow: false,
     };
     let server = Server::start();
@@ -339,6 +342,16 @@ fn of_bans() {
             let left = ban.left(Ban::until(&state), now);
             let reply = decided.bans[0][0];
             assert_eq!((reply.begins, reply.left), (begins, left), "{acts:?}");
+        }
+        // A key that has expired was of no more use.
+        let [key] = &server.callers()[..] else { return };
+        let expired = now + time_left(&server, key);
+        for refusals in 1..=ban.after {
+            let [own, new] = [state, [0; WORDS]].map(|mut state| {
+                let begins = ban.count(&mut state, expired, refusals);
+                (begins, ban.left(Ban::until(&state), expired))
+            });
+            assert_eq!(own, new, "{acts:?}");
         }
     });
     println!("tried: {worlds} questions, bans");
