@@ -193,16 +193,6 @@ impl Worker {
         (0..count).for_each(|_| self.step(redis));
     }
 
-    /// The number of `count` requests that Redis admits, one after the other.
-    fn admits(&mut self, count: usize, redis: &mut Redis) -> usize {
-        let before = self.admitted();
-        for _ in 0..count {
-            self.request(&request());
-            self.steps(300, &mut |call, time| Some(redis.answer(&call.body, time)));
-        }
-        self.admitted() - before
-    }
-
     /// Redis is unavailable for this time.
     fn away(&mut self, milliseconds: usize) {
         self.request(&request());
