@@ -21,6 +21,10 @@ pub static STOPS_AT_PIPE: Mutex<()> = Mutex::new(());
 /// Panics in hooks.
 pub static CAUGHT: AtomicUsize = AtomicUsize::new(0);
 
+/// Streams whose plan in metadata is a text, and a number.
+pub const TEXT: u64 = 1;
+pub const NUMBER: u64 = 2;
+
 /// The number of the secret.
 const SECRET: usize = 7;
 
@@ -147,11 +151,11 @@ callbacks! {
 
     fn envoy_dynamic_module_callback_http_get_metadata_string(stream: *mut c_void, _source: u32, _namespace: Buf, _key: Buf, out: *mut Buf) -> bool {
         let stream = of(stream);
-        give(out, (stream.id % 5 == 1).then(|| stream.lend(b"gold")))
+        give(out, (stream.id % 5 == TEXT).then(|| stream.lend(b"gold")))
     }
 
     fn envoy_dynamic_module_callback_http_get_metadata_number(stream: *mut c_void, _source: u32, _namespace: Buf, _key: Buf, out: *mut f64) -> bool {
-        give(out, (of(stream).id % 5 == 2).then_some(2.5))
+        give(out, (of(stream).id % 5 == NUMBER).then_some(2.5))
     }
 
     fn envoy_dynamic_module_callback_http_get_metadata_bool(stream: *mut c_void, _source: u32, _namespace: Buf, _key: Buf, out: *mut bool) -> bool {

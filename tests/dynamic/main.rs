@@ -127,3 +127,25 @@ fn no_memory_is_used_after_its_end() {
     assert!(gateway.changes.load(Ordering::SeqCst) > 0, "metrics leave without requests");
     assert!(gateway.looks.load(Ordering::SeqCst) > 1, "the absent secret is read again");
 }
+
+/// Callers by a text and by a number, each of which is a plan, have as many permits as the rule says.
+#[test]
+fn plan_in_metadata_is_read_in_each_request() {
+    if !is_apart("plan_in_metadata_is_read_in_each_request") {
+        return;
+    }
+    const LIMIT: usize = 300;
+    let gateway = Gateway::start();
+    let rule = format!("{{name: plan, actor: plan, unit: 30d, rpu: {LIMIT}, scope: gateway}}");
+    let document = format!(
+        "actors: {{plan: [{{metadata: [login, plan]}}]}}\nlimits: [{{Url: /plan, rules: [{rule}]}}]"
+    );
+    gateway.update(&document).expect("the document is valid");
+    let mut worker = Worker::new(gateway, 0, seed::next());
+    for id in [callbacks::TEXT, callbacks::NUMBER] {
+        (0..2 * LIMIT).for_each(|_| worker.serve_alone(id, "/plan"));
+    }
+    let tally = worker.finish();
+    gateway.end();
+    assert_eq!((tally.passed, tally.refused), (2 * LIMIT, 2 * LIMIT));
+}

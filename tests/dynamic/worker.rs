@@ -77,9 +77,14 @@ impl Worker {
         self.end_all();
         let refused = self.tally.refused;
         while self.tally.refused == refused {
-            self.begin(DENIED_ID, "/grpc");
-            self.end_all();
+            self.serve_alone(DENIED_ID, "/grpc");
         }
+    }
+
+    /// A request, until its end.
+    pub fn serve_alone(&mut self, id: u64, path: &'static str) {
+        self.begin(id, path);
+        self.end_all();
     }
 
     fn end_all(&mut self) {
