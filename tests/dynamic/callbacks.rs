@@ -21,7 +21,7 @@ pub static STOPS_AT_PIPE: Mutex<()> = Mutex::new(());
 /// Panics in hooks.
 pub static CAUGHT: AtomicUsize = AtomicUsize::new(0);
 
-/// Streams whose plan in metadata is a text, and a number.
+/// Streams with these numbers, modulo five, have a text or a number as plan in metadata.
 pub const TEXT: u64 = 1;
 pub const NUMBER: u64 = 2;
 

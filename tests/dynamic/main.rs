@@ -128,7 +128,7 @@ fn no_memory_is_used_after_its_end() {
     assert!(gateway.looks.load(Ordering::SeqCst) > 1, "the absent secret is read again");
 }
 
-/// Callers by a text and by a number, each of which is a plan, have as many permits as the rule says.
+/// The plan of half of the requests is a text, and of the others a number: each has the permits of the rule.
 #[test]
 fn plan_in_metadata_is_read_in_each_request() {
     if !is_apart("plan_in_metadata_is_read_in_each_request") {

@@ -46,7 +46,7 @@ const ENDING: Sizes<'_> = [
 const LEASED: Sizes<'_> =
     [&[[2, 2, 0, 0, 0, 1], [2, 1, 0, 1, 0, 0]], &[[2, 2, 0, 1, 0, 1], [2, 2, 1, 0, 0, 1]]];
 
-/// Of a caller whose plan changes while a gateway has permits of it.
+/// Of a caller with permits leased by a gateway, under one plan and then under another.
 const PLANS: Sizes<'_> = [&[[1, 2, 0, 0, 0, 0]], &[]];
 
 /// Of calls that are late while others fail.
@@ -67,7 +67,7 @@ const AFTER: Sizes<'_> = [
     &[[2, 3, 2, 0, 0, 0], [2, 2, 2, 1, 0, 0], [2, 2, 1, 0, 1, 0], [3, 3, 1, 0, 0, 0]],
 ];
 
-/// Of one gateway, whose report lacks what came since.
+/// Of one gateway with requests that came after its report.
 const AFTER_ALONE: Sizes<'_> = [&[[1, 3, 1, 0, 0, 0]], &[]];
 
 /// Of settlements that wait while others are sent, and of their share.

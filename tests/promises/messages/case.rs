@@ -25,7 +25,7 @@ pub struct Case {
     pub is_in_flight: bool,
     /// How long before the end of a minute the world begins, if that is near.
     pub before_edge: Option<Micros>,
-    /// Permits of another rule that each gateway has by itself, for all callers. Zero without one.
+    /// The limit of another rule, for all callers of a gateway. Zero without one.
     pub beside: u64,
     /// Whether all permits have been used before.
     pub is_spent: bool,

@@ -1,4 +1,4 @@
-//! The settlements of a worker, whose calls are lost and late, also after the secret of callers or the configuration has changed:
+//! The settlements of a worker while calls are lost and late, also after another secret of callers or another configuration:
 //! Redis applies each of them once, and none of callers that were hashed with an earlier secret is sent.
 
 use std::collections::BTreeMap;

@@ -825,7 +825,7 @@ impl World<'_> {
         // One worker of each gateway: another one may have to wait for its lease.
         let mut probing = (0..self.lives.len()).step_by(self.case.workers);
         if self.case.beside > 0 {
-            // The others have nothing left of the other rule.
+            // The others have used up the other rule.
             self.begin();
             probing = (self.lives.len() - 1..self.lives.len()).step_by(1);
         }

@@ -1,5 +1,5 @@
-//! The blocks of a gateway, of which its workers have parts: whatever is taken, spent, returned and leased next, Redis gets each
-//! permit back once, spent or unspent, for the block that it belongs to.
+//! The blocks of a gateway and the parts that its workers take: Redis gets each permit back once, spent or unspent, for its own
+//! block.
 
 use std::rc::Rc;
 
@@ -31,7 +31,7 @@ enum Act {
     Return(usize),
     /// The next block comes, charged as the one before, or later.
     Next(bool),
-    /// The question for the next block returns what is spent.
+    /// The question for the next block returns the spent ones.
     Ask,
     ReturnAll,
     /// The block ends.
