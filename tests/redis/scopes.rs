@@ -15,6 +15,7 @@ use diana_store::process::Process;
 use kit::choices::{Choices, try_all};
 use kit::fake::{FakeEnvironment, FakeRequest, FakeSharedData};
 use kit::host::{FakeHost, StreamOutcome};
+use kit::model::TERM;
 use kit::module::Gateway;
 use kit::oracle::history::History;
 use kit::oracle::{Oracle, Promise, oracle};
@@ -67,6 +68,8 @@ struct Case {
     orders: &'static [&'static str],
     /// Whether an operator has banned the first caller, as all workers know.
     is_banned: bool,
+    /// Whether the first caller has used up its limit, and the worker that was asked last gets the orders and the next request.
+    is_spent: bool,
     /// Plans of the accounts.
     plans: &'static [&'static str],
     /// The time between events at least. Then all gateways know the one before.
@@ -79,6 +82,7 @@ const PLAIN: Case = Case {
     leaves: false,
     orders: &[],
     is_banned: false,
+    is_spent: false,
     plans: &[""],
     pace: 60_000,
 };
@@ -219,6 +223,15 @@ const BANNED: &[Case] = &[Case {
     orders: &["unban"],
     is_banned: true,
     pace: SECOND,
+    ..PLAIN
+}];
+
+/// A refusal that its worker remembers, until an operator resets the usage. Charges are final before the next event.
+const SPENT: &[Case] = &[Case {
+    rules: ["unit: hour, rpu: 1, algo: W", "unit: hour, rpu: 9, algo: W"],
+    orders: &["reset"],
+    is_spent: true,
+    pace: 3 * TERM,
     ..PLAIN
 }];
 
@@ -387,6 +400,7 @@ fn of_a_share() {
 #[test]
 fn of_a_fleet() {
     hold(CASES, GLOBAL, depth());
+    hold(SPENT, &GLOBAL[..2], depth());
     hold(QUOTAS, GLOBAL, depth());
     hold(QUOTAS, &LOCAL[..1], depth());
 }
@@ -474,6 +488,10 @@ impl<'c> World<'c> {
                 world.ask(0, 0, false);
             }
             world.rest();
+        }
+        if case.is_spent {
+            world.pass(case.pace);
+            world.ask(0, 0, false);
         }
         world
     }
@@ -811,6 +829,7 @@ impl<'c> World<'c> {
         let more = if order == "ban" { format!("&for={}ms", length / 1000) } else { String::new() };
         let path = format!("/.diana/{order}?rule=r0&actor.account={}{more}", CALLERS[caller]);
         let request = FakeRequest { method: Some("POST".into()), ..FakeRequest::get(&path) };
+        self.asked = self.asked.saturating_sub(usize::from(self.case.is_spent));
         let worker = self.asked % self.workers.len();
         assert!(self.operate(worker, request).is_some(), "{order} is obeyed");
         let now = self.now.get();
